@@ -54,7 +54,7 @@ static int run_help_of(const char *name, int n, char **words)
     char **with_help = allocate((size_t)n + 2, sizeof *with_help);
     memcpy(with_help, words, (size_t)n * sizeof *words);
     with_help[n] = "--help";
-    const int code = run_command(name, n + 1, with_help);
+    int code = run_command(name, n + 1, with_help);
     free(with_help);
     return code;
 }

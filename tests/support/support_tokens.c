@@ -21,12 +21,12 @@ struct text random_text(struct draws *draws, size_t n)
     char *bytes = allocate(n + 16, 1);
     struct text text = {.name = "a random text", .bytes = bytes};
     /* A few parts make long words, and many equal ones. */
-    const size_t most = draw_below(draws, 2) ? COUNT(parts) + 1 : 8;
+    size_t most = draw_below(draws, 2) ? COUNT(parts) + 1 : 8;
     while (text.n < n) {
-        const size_t i = draw_below(draws, most);
+        size_t i = draw_below(draws, most);
         char byte[2] = {(char)draw_below(draws, 256)};
         const char *part = i < COUNT(parts) ? parts[i] : byte;
-        const size_t length = i < COUNT(parts) ? strlen(part) : 1;
+        size_t length = i < COUNT(parts) ? strlen(part) : 1;
         memcpy(bytes + text.n, part, length);
         text.n += length;
     }
@@ -37,11 +37,11 @@ struct bpe *random_bpe(struct draws *draws, int n)
 {
     static const char few[] = "aabbZ7  \xC3\xA9'";
     struct bpe *bpe = only_bytes(n);
-    const size_t letters = COUNT(few) - 1;
+    size_t letters = COUNT(few) - 1;
     while (bpe->n < n) {
         int pair[2];
         for (int i = 0; i < 2; i++) {
-            const size_t k = draw_below(draws, letters + (size_t)bpe->n - 258);
+            size_t k = draw_below(draws, letters + (size_t)bpe->n - 258);
             pair[i] = k < letters ? bpe->of_byte[(unsigned char)few[k]] : 258 + (int)(k - letters);
         }
         const struct token *left = &bpe->tokens[pair[0]], *right = &bpe->tokens[pair[1]];

@@ -98,7 +98,7 @@ struct canvas *new_picture(struct view *view)
 bool has_sign(const struct view *view, const char *name)
 {
     struct sign signs[MOST_SIGNS];
-    const size_t n = fill_signs(view, signs);
+    size_t n = fill_signs(view, signs);
     for (size_t i = 0; i < n; i++)
         if (strcmp(signs[i].name, name) == 0)
             return true;
@@ -110,7 +110,7 @@ void expect_lit(const struct view *view)
     for (int k = 0; k < view->n_tracks; k++) {
         const struct trace *trace = view->tracks[k]->trace;
         const struct highlight *highlight = &view->selection.highlights[k];
-        const bool dims = view->selection.search[0] || (view->selection.critical && k == 0);
+        bool dims = view->selection.search[0] || (view->selection.critical && k == 0);
         assert_int_equal(highlight->lanes != NULL, dims);
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
@@ -221,7 +221,7 @@ void expect_held(const struct trace *trace, uint64_t clock)
         size_t n = trace_alive_at(trace, device, clock, &alive);
         uint64_t sum = 0;
         const struct memory_use *use = &trace->memory_use[device];
-        const uint64_t held = use->sums[amount_at(use, clock) - use->amounts].sum;
+        uint64_t held = use->sums[amount_at(use, clock) - use->amounts].sum;
         for (size_t i = 0; i < n; i++) {
             if (i > 0)
                 assert_at_least(alive[i - 1]->bytes, alive[i]->bytes);

@@ -106,9 +106,9 @@ struct product {
 /* Lists the products of linear layers, each in the form of the forward, of the input's gradient and of the weight's. */
 static size_t collect_linear_products(const struct bench *bench, struct product *out)
 {
-    const int C = bench->config.channels, layers = bench->config.layers;
-    const int vocab = (int)padded_vocab(bench->config.vocab);
-    const int n = (int)(bench->settings->batch * bench->settings->seq_len);
+    int C = bench->config.channels, layers = bench->config.layers;
+    int vocab = (int)padded_vocab(bench->config.vocab);
+    int n = (int)(bench->settings->batch * bench->settings->seq_len);
     const struct {
         const char *name;
         int out, in, count;
@@ -120,7 +120,7 @@ static size_t collect_linear_products(const struct bench *bench, struct product 
     size_t n_products = 0;
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (size_t i = 0; i < COUNT(linear); i++) {
-            const int to = linear[i].out, from = linear[i].in;
+            int to = linear[i].out, from = linear[i].in;
             const int sizes[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
             const int *size = sizes[form];
             out[n_products++] = (struct product){.name = linear[i].name,
@@ -138,10 +138,10 @@ static size_t collect_linear_products(const struct bench *bench, struct product 
 /* Lists the products of attention: squares are (T, T), heads (T, head_size), for each head of each sequence. */
 static size_t collect_attention_products(const struct bench *bench, struct product *out)
 {
-    const int T = (int)bench->settings->seq_len;
-    const int head_size = bench->config.channels / bench->config.heads;
-    const int n_heads = (int)bench->settings->batch * bench->config.heads;
-    const int count = 2 * bench->config.layers;
+    int T = (int)bench->settings->seq_len;
+    int head_size = bench->config.channels / bench->config.heads;
+    int n_heads = (int)bench->settings->batch * bench->config.heads;
+    int count = 2 * bench->config.layers;
     const struct product products[] = {
         {"attn.scores, datt", GEMM_NT, T, T, head_size, n_heads, CAUSAL_OUT, count},
         {"attn.mix, dq", GEMM_NN, T, head_size, T, n_heads, CAUSAL_A, count},
@@ -162,12 +162,12 @@ static void take_matrices(struct gemm *gemm, struct tensor *const operand[3])
 /* The operands of attention lie as in training: heads, which are (T, head_size), side by side in rows of C. */
 static void take_heads(struct gemm *gemm, struct tensor *const operand[3], int C)
 {
-    const int T = gemm->m;
-    const size_t area = (size_t)T * (size_t)T;
+    int T = gemm->m;
+    size_t area = (size_t)T * (size_t)T;
     const struct operand square = {.ld = T, .batch_stride = (size_t)gemm->heads * area, .head_stride = area};
     const struct operand head = {
         .ld = C, .batch_stride = (size_t)T * (size_t)C, .head_stride = (size_t)(C / gemm->heads)};
-    const bool makes_square = gemm->causal == CAUSAL_OUT;
+    bool makes_square = gemm->causal == CAUSAL_OUT;
     gemm->a = makes_square ? head : square;
     gemm->b = head;
     gemm->c = makes_square ? square : head;

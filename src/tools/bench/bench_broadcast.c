@@ -162,7 +162,7 @@ static void print_newest(FILE *text, const struct settings *settings, const stru
 static double bench_one(struct settings *settings, FILE *text, struct table *table)
 {
     struct timed_steps timed = {.period = 0};
-    const unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
+    unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
     struct trainer *trainer =
         predict_options.hardware ? plan_training(settings, wanted) : new_trainer(settings, wanted);
     const json_t *bound = json_object_get(broadcast_report(trainer)->fields, "bound_ms");
@@ -185,7 +185,7 @@ static double bench_with(struct settings *settings, FILE *text, struct table *ta
     snprintf(n_slices, sizeof n_slices, "%d", slices);
     const struct value_before queues_before = try_option("broadcast-queues", n_queues);
     const struct value_before slices_before = try_option("broadcast-slices", n_slices);
-    const double best = bench_one(settings, text, table);
+    double best = bench_one(settings, text, table);
     restore_value(&slices_before);
     restore_value(&queues_before);
     return best;

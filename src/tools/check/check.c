@@ -67,9 +67,9 @@ static void compare_params(struct checker *checker, const char *prefix, enum kep
 static void compare_logits(struct checker *checker)
 {
     const struct trainer *trainer = checker->trainer;
-    const size_t rows = (size_t)rows_of(trainer->kept_logits);
-    const size_t width = (size_t)columns_of(trainer->kept_logits);
-    const size_t words = (size_t)trainer->config.vocab;
+    size_t rows = (size_t)rows_of(trainer->kept_logits);
+    size_t width = (size_t)columns_of(trainer->kept_logits);
+    size_t words = (size_t)trainer->config.vocab;
     float *logits = allocate(rows * width, sizeof *logits);
     read_tensor(trainer->kept_logits, logits);
     for (size_t row = 1; row < rows; row++) /* leaves the padding out */

@@ -71,7 +71,7 @@ static double loss_with(const struct checked *checked, struct tensor *tensor, si
 /* The derivative of L by element i of the tensor, from four values of L.  The element keeps its value. */
 static double difference_at(const struct checked *checked, struct tensor *tensor, size_t i)
 {
-    const float h = 1 / 16.0f;
+    float h = 1 / 16.0f;
     float value = value_of(tensor, i);
     double far = loss_with(checked, tensor, i, value + 2 * h) - loss_with(checked, tensor, i, value - 2 * h);
     double near = loss_with(checked, tensor, i, value + h) - loss_with(checked, tensor, i, value - h);
@@ -91,7 +91,7 @@ struct worst {
  * random. */
 static struct worst find_worst(const struct checked *checked, struct tensor *tensor, const float *made)
 {
-    const size_t n = count_elements(tensor);
+    size_t n = count_elements(tensor);
     struct worst worst = {.apart = -1};
     for (size_t i = 0; i < n; i++) {
         if (random_words(2, STREAM_TEST, (uint32_t)tensor->id, i).word[0] % n >= ELEMENTS)
@@ -265,7 +265,7 @@ static size_t count_operations(struct trainer *trainer)
 {
     struct built built;
     build_forward(trainer, &built);
-    const size_t n = built.tape.n;
+    size_t n = built.tape.n;
     free_built(&built);
     return n;
 }
@@ -297,7 +297,7 @@ static const struct cell *find_wrong(const struct table *table, double tolerance
 
 int check_gradients(const struct settings *settings)
 {
-    const double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
+    double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
     struct trainer trainer = {
         .settings = settings, .machine = open_machine_for(settings, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COLUMNS);
@@ -305,7 +305,7 @@ int check_gradients(const struct settings *settings)
     trainer.micro_batch = SEQUENCES;
     trainer.micros = 1;
     trainer.seq_len = TOKENS;
-    const size_t n = count_operations(&trainer);
+    size_t n = count_operations(&trainer);
     for (size_t i = 0; i < n; i++)
         check_operation(&trainer, i, table);
     const struct cell *wrong = find_wrong(table, tolerance);
@@ -318,7 +318,7 @@ int check_gradients(const struct settings *settings)
     if (settings->json)
         print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
                              wrong ? wrong[OPERATION].text : NULL, "gradients", table_json(table)));
-    const int code = wrong ? EXIT_FAILED : EXIT_OK;
+    int code = wrong ? EXIT_FAILED : EXIT_OK;
     free_table(table);
     close_machine(trainer.machine);
     return code;

@@ -37,7 +37,7 @@ static void learn_budget(struct device_facts *facts)
 
 static struct device_facts ask_device(cl_device_id id, unsigned platform, unsigned device)
 {
-    const uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG);
+    uint64_t fp = device_number(id, CL_DEVICE_SINGLE_FP_CONFIG);
     struct device_facts facts = {
         .type = type_name(id),
         .memory = device_number(id, CL_DEVICE_GLOBAL_MEM_SIZE),
@@ -161,7 +161,7 @@ static void print_platform(const struct platform_facts *facts)
 static void list_devices(bool json)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
-    const cl_uint n = load_platforms(platforms);
+    cl_uint n = load_platforms(platforms);
     size_t n_devices = 0;
     json_t *array = json_array();
     for (unsigned p = 0; p < n; p++) {

@@ -74,7 +74,7 @@ static struct dumped find_dumped(const struct list *list, const char *name, int 
             continue;
         for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
             size_t writer = 0;
-            const bool same = strcmp(access->tensor->name, name) == 0;
+            bool same = strcmp(access->tensor->name, name) == 0;
             if (!same || !find_writer(list, access->tensor, &writer) || (dumped.tensor && writer <= dumped.writer))
                 continue;
             dumped.tensor = access->tensor;
@@ -102,7 +102,7 @@ static char *suggest_name(const struct list *list, const char *typed)
     for (size_t i = 0; i < list->n; i++)
         for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
             const struct access *access = &list->tasks[i]->accesses[k];
-            const int unlike = unlikeness(word, access->tensor->name);
+            int unlike = unlikeness(word, access->tensor->name);
             size_t writer;
             if (unlike >= least || !find_writer(list, access->tensor, &writer))
                 continue;
@@ -140,10 +140,10 @@ static void write_npy(const struct tensor *tensor, const void *elements)
     for (int i = 0; i < tensor->shape.n_dims; i++)
         append_text(&header, "%lld,%s", (long long)tensor->shape.size[i], i + 1 < tensor->shape.n_dims ? " " : "");
     append_text(&header, "), }");
-    const size_t n = strlen(header) + 1;
-    const int pad = (int)((ALIGNMENT - (FIXED + n) % ALIGNMENT) % ALIGNMENT);
+    size_t n = strlen(header) + 1;
+    int pad = (int)((ALIGNMENT - (FIXED + n) % ALIGNMENT) % ALIGNMENT);
     append_text(&header, "%*s\n", pad, "");
-    const size_t length = strlen(header);
+    size_t length = strlen(header);
     const unsigned char begin[FIXED] = {0x93, 'N', 'U', 'M',           'P',
                                         'Y',  1,   0,   length & 0xff, (unsigned char)(length >> 8)};
     struct writer *writer = open_writer(dump.path);

@@ -139,8 +139,8 @@ static void add_device(struct table *table, const struct strategy *strategy, int
 {
     const struct list *list = strategy->trainer->train_list;
     const struct device *device = &list->pool->machine->devices[nth];
-    const double mib = 1 << 20;
-    const double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
+    double mib = 1 << 20;
+    double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
     double formula = 0, needed = together;
     char zero[8] = "-";
     double peak[MEM_CLASSES]; /* MiB */
@@ -302,12 +302,12 @@ static int plan_memory(const struct settings *settings)
     static const struct {
         const char *option, *text;
     } without[] = {{"after", NULL}, {"what-if", NULL}, {"swap", "off"}, {"recompute", "off"}};
-    const bool is_mixed = predict_options.what_if != NULL;
+    bool is_mixed = predict_options.what_if != NULL;
     struct value_before before[COUNT(without)];
     check_shown(is_mixed);
     for (size_t i = 0; i < COUNT(without); i++)
         before[i] = try_option(without[i].option, without[i].text);
-    const int code = print_strategies(settings, is_mixed);
+    int code = print_strategies(settings, is_mixed);
     for (size_t i = 0; i < COUNT(without); i++)
         restore_value(&before[i]);
     return code;

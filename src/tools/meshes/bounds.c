@@ -88,7 +88,7 @@ static void note_times(struct sketch *sketch, const struct trainer *trainer, con
         const struct task *task = list->tasks[i];
         if (task->micro != 0 || task->role > ROLE_SEND || task->lane->device->is_host)
             continue;
-        const double before = lane_end[task->lane->index];
+        double before = lane_end[task->lane->index];
         end[i] = earliest_end(trainer, task, end, lane_end);
         lane_end[task->lane->index] = end[i];
         if (task->role == ROLE_BACKWARD)
@@ -199,7 +199,7 @@ struct stage {
 /* Sums the work of the stage's units.  Its output is on the tape of the next stage. */
 static struct stage sum_stage(const struct mesh *mesh, const struct sketch *sketch, int number)
 {
-    const bool is_last = number == n_stages(mesh) - 1;
+    bool is_last = number == n_stages(mesh) - 1;
     struct stage stage = {.begin = number == 0 ? 0 : mesh->first_layer[number] + 1,
                           .end = mesh->first_layer[number + 1] + (is_last ? 2 : 1),
                           .sum.tape_bytes = is_last ? 0 : -sketch->passed_bytes};
@@ -239,7 +239,7 @@ static struct link_use use_of_links(const struct mesh *mesh, int stage, int64_t 
     int ranks = 0, most = 0;
     int links = 0;
     for (int dp = 0; dp < mesh->dp; dp++) {
-        const int first = rank_at(mesh, dp, stage);
+        int first = rank_at(mesh, dp, stage);
         for (int rank = first; rank < first + mesh->tp; rank++) {
             if (rank / link_share != link) {
                 ranks = 0;
@@ -259,7 +259,7 @@ static struct link_use use_of_links(const struct mesh *mesh, int stage, int64_t 
  * times the smallest counts: 9 blocks. */
 static double counted_bytes(const struct unit_work *unit, const struct mesh *mesh, const struct link_use *use)
 {
-    const size_t elements = (size_t)unit->parameter_bytes / ELEMENT_BYTES;
+    size_t elements = (size_t)unit->parameter_bytes / ELEMENT_BYTES;
     size_t least = elements;
     if (use->alike)
         return unit->parameter_bytes;
@@ -282,7 +282,7 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
 static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
                           double byte_seconds, const struct step_form *form)
 {
-    const double work = stage->stops - stage->starts;
+    double work = stage->stops - stage->starts;
     double begins = work, most = work;
     double travelled = 0;
     for (int u = stage->begin; u < stage->end; u++) {
@@ -297,7 +297,7 @@ static double bound_cycle(const struct stage *stage, const struct sketch *sketch
 static double bound_time(const struct mesh *mesh, const struct sketch *sketch, const struct stage *stages,
                          const struct load *loads, const struct step_form *form)
 {
-    const double byte_seconds = seconds_a_byte(mesh, sketch);
+    double byte_seconds = seconds_a_byte(mesh, sketch);
     double turns = 0;   /* seconds of a step's turns, and of what they wait for */
     double carried = 0; /* seconds of all that a link carries in a step */
     double *bytes = allocate((size_t)stages[n_stages(mesh) - 1].end, sizeof *bytes); /* those that count, by unit */
@@ -309,8 +309,7 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
             bytes[u] = counted_bytes(&sketch->units[u], mesh, &use);
             all += bytes[u];
         }
-        const double cycle =
-            bound_cycle(&stages[number], sketch, bytes, (form->clips ? use.ranks : 2) * byte_seconds, form);
+        double cycle = bound_cycle(&stages[number], sketch, bytes, (form->clips ? use.ranks : 2) * byte_seconds, form);
         carried = fmax(carried, 2 * use.ranks * all * byte_seconds); /* gradients, and as many bytes of new values */
         turns = fmax(turns, fmax(cycle, load->work));
         if (form->clips && number < mesh->pp)
@@ -329,7 +328,7 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
  * gradients. */
 static void take_turn(struct load *load, const struct turn *turn, const struct stage *stage, double extra, bool adds)
 {
-    const bool is_forward = turn->computation == FORWARD;
+    bool is_forward = turn->computation == FORWARD;
     if (is_forward)
         load->held += stage->sum.tape_bytes;
     load->most = fmax(load->most, load->held + (is_forward ? 0 : extra));
@@ -341,10 +340,10 @@ static void take_turn(struct load *load, const struct turn *turn, const struct s
 
 static void bound_memory(struct mesh_candidate *candidate, const struct load *load, const struct step_form *form)
 {
-    const int zero = candidate->mesh.zero;
-    const double share = 1.0 / candidate->mesh.dp;
-    const double parameters = load->parameters * (zero >= 3 ? share : 1);
-    const double optimizer = 2 * load->parameters * (zero >= 1 ? share : 1);
+    int zero = candidate->mesh.zero;
+    double share = 1.0 / candidate->mesh.dp;
+    double parameters = load->parameters * (zero >= 3 ? share : 1);
+    double optimizer = 2 * load->parameters * (zero >= 1 ? share : 1);
     double gradients = load->parameters;
     if (candidate->micros == 1 && zero >= 2)
         gradients *= share;
@@ -368,7 +367,7 @@ static void set_waits(struct load *load, const struct load *previous, const stru
 static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sketch, struct load *loads,
                                 const struct step_form *form)
 {
-    const int n = n_stages(mesh);
+    int n = n_stages(mesh);
     struct stage *stages = allocate((size_t)n, sizeof *stages);
     for (int number = 0; number < n; number++) {
         struct load *load = &loads[pp_of(mesh, number)];
@@ -398,10 +397,10 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
     struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
     struct stage *stages = sum_stages(mesh, sketch, loads, &form);
     for (size_t i = 0; i < n; i++) {
-        const int number = turns[i].stage;
+        int number = turns[i].stage;
         struct load *load = &loads[pp_of(mesh, number)];
         count_turn(load, &stages[number], turns[i].computation);
-        const bool has_head = number == n_stages(mesh) - 1;
+        bool has_head = number == n_stages(mesh) - 1;
         take_turn(load, &turns[i], &stages[number], has_head ? sketch->bytes_beside_tape : 0, candidate->micros > 1);
     }
     candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;

@@ -134,7 +134,7 @@ static bool is_too_slow(const struct mesh_search *search, const struct mesh_cand
 /* Half of the memory that this process may take. */
 static double memory_for_trials(void)
 {
-    const size_t all = physical_memory(), left = memory_left_by_limits();
+    size_t all = physical_memory(), left = memory_left_by_limits();
     return (double)MIN(all, left) / 2;
 }
 
@@ -173,7 +173,7 @@ static void begin_trials(struct trials *trials)
 /* Waits for the end of the trial's process, and returns its status. */
 static int end_trial(struct trials *trials, size_t i)
 {
-    const int status = wait_for_process(trials->pid[i]);
+    int status = wait_for_process(trials->pid[i]);
     trials->pid[i] = 0;
     trials->running--;
     trials->taken -= expected_bytes(&trials->candidates[i]);
@@ -195,7 +195,7 @@ static void finish_trial(struct trials *trials, size_t i)
     const struct mesh_candidate *candidate = &trials->candidates[i];
     const struct trial_result *result = &trials->results[i];
     char mesh[64];
-    const int status = end_trial(trials, i);
+    int status = end_trial(trials, i);
     if (WIFSIGNALED(status))
         fail(EXIT_FAILED,
              "--search: the simulation of %s with %d micro-batches was ended by signal %d (%s), as where memory is "
@@ -253,8 +253,8 @@ static void show_trials(const struct trials *trials, uint64_t begun, size_t i)
 /* Simulates the candidates that no bound rules out. */
 static void run_trials(struct trials *trials)
 {
-    const uint64_t begun = now_ns();
-    const size_t bytes = MAX(trials->n, 1) * sizeof *trials->results;
+    uint64_t begun = now_ns();
+    size_t bytes = MAX(trials->n, 1) * sizeof *trials->results;
     trials->results = allocate_shared(bytes);
     trials->pid = allocate(trials->n, sizeof *trials->pid);
     trials->memory = memory_for_trials();
@@ -262,7 +262,7 @@ static void run_trials(struct trials *trials)
     for (size_t i = 0; i < trials->n; i++) {
         show_trials(trials, begun, i);
         begin_trials(trials);
-        const enum verdict verdict = judge(trials, i);
+        enum verdict verdict = judge(trials, i);
         if (verdict == SIMULATED)
             finish_trial(trials, i);
         else
@@ -323,7 +323,7 @@ void simulate_with_techniques(struct mesh_search *search)
 {
     struct mesh_candidate ways[WAYS * BEST];
     size_t tried = 0, n = 0;
-    const size_t rows = sort_front(search, INFINITY);
+    size_t rows = sort_front(search, INFINITY);
     for (size_t i = 0; i < rows && tried < BEST; i++) {
         const struct mesh_outcome *row = &search->outcomes[i];
         if (row->candidate.least_state > search->budget)

@@ -88,7 +88,7 @@ static bool takes_micros(const struct turn_order *turn_order, const struct mesh 
 /* Is this level of ZeRO tried with the candidate's mesh and micro-batches? */
 static bool takes_level(const struct mesh_search *search, const struct mesh_candidate *candidate, int zero)
 {
-    const bool chooses = candidate->mesh.dp > 1 && !was_given("zero");
+    bool chooses = candidate->mesh.dp > 1 && !was_given("zero");
     if (!chooses)
         return zero == search->given->zero;
     return zero != 2 || candidate->micros == 1; /* ZeRO 2 with several micro-batches is ZeRO 1 */
@@ -117,7 +117,7 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
 static void add_order(struct mesh_search *search, struct mesh mesh, const struct turn_order *turn_order,
                       const char *name)
 {
-    const int share = search->settings.batch / mesh.dp; /* the sequences of a replica */
+    int share = search->settings.batch / mesh.dp; /* the sequences of a replica */
     if (mesh.pp > 1) {
         mesh.chunks = turn_order->chunks;
         mesh.folded = turn_order->folded;
@@ -143,7 +143,7 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
 
 static void add_candidates(struct mesh_search *search)
 {
-    const int n = search->devices;
+    int n = search->devices;
     for (int dp = 1; dp <= n; dp++)
         for (int pp = 1; pp <= n; pp++) {
             if (n % (dp * pp))
@@ -240,7 +240,7 @@ static void print_search(const struct mesh_search *search, size_t n)
     for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + n; outcome++) {
         char *words = make_command(&outcome->candidate);
         /* In tenths of a MiB, rounded up: what is printed must be enough. */
-        const double tenths = ceil(10 * outcome->bytes / (1 << 20));
+        double tenths = ceil(10 * outcome->bytes / (1 << 20));
         ROW(table, number_cell(1e3 * outcome->seconds), number_cell(tenths / 10), number_cell(outcome->bytes),
             text_cell(words));
         free(words);
@@ -293,7 +293,7 @@ static int plan_search(const struct settings *settings)
     struct mesh_search search = new_mesh_search(settings, n_paper_devices(settings));
     defer_interrupts("the list that is simulated");
     search_meshes(&search);
-    const size_t n = sort_front(&search, search.budget);
+    size_t n = sort_front(&search, search.budget);
     if (interrupted())
         tell_what_is_left(&search);
     else if (search.n_outcomes == 0 && search.problem)

@@ -41,7 +41,7 @@ void fill_rect(struct canvas *canvas, int x, int y, int width, int height, uint3
     y = MAX(y, 0);
     if (x >= right || y >= bottom)
         return;
-    const int64_t first = right - x > NARROW ? y + 1 : bottom; /* the row from which on they are copied: far faster */
+    int64_t first = right - x > NARROW ? y + 1 : bottom; /* the row from which on they are copied: far faster */
     for (int64_t row = y; row < first; row++)
         for (int64_t i = x; i < right; i++)
             canvas->pixels[row * canvas->width + i] = colour;

@@ -42,7 +42,7 @@ static unsigned char *unpack_letters(void)
     stride = number_at(head) + 1;
     uLongf size = stride * number_at(head + 4);
     unsigned char *rows = allocate(size, 1);
-    const int code = uncompress(rows, &size, pixels + 8, number_at(pixels));
+    int code = uncompress(rows, &size, pixels + 8, number_at(pixels));
     CHECK(code == Z_OK && embedded_letters_size > PNG_HEAD + number_at(pixels), "letters.png: %d", code);
     return rows;
 }
@@ -84,8 +84,8 @@ static void load_letters(void)
 {
     unsigned char *band = unpack_letters() + 1;
     for (int font = 0; font < FONTS; font++) {
-        const int size = sizes[font], width = size + 5;
-        const int height = size + size / 2, base = size + size / 8;
+        int size = sizes[font], width = size + 5;
+        int height = size + size / 2, base = size + size / 8;
         for (int i = 0; i < LETTERS; i++) {
             unsigned char *cell = band + (size_t)(i / ACROSS * height) * stride + i % ACROSS * width;
             letters[font][i] = find_letter(cell, width, height, base);
@@ -121,8 +121,8 @@ static const struct letter *next_letter(enum font font, const char *text, size_t
 /* Its origin is at (x, y). */
 static void draw_letter(struct canvas *canvas, int x, int y, const struct letter *letter, uint32_t colour)
 {
-    const int left = x + letter->left, top = y + letter->top;
-    const int first = MAX(0, -left), end = MIN(letter->width, canvas->width - left);
+    int left = x + letter->left, top = y + letter->top;
+    int first = MAX(0, -left), end = MIN(letter->width, canvas->width - left);
     for (int row = MAX(0, -top); row < MIN(letter->height, canvas->height - top); row++) {
         uint32_t *pixel = canvas->pixels + (int64_t)(top + row) * canvas->width + left;
         const unsigned char *cover = letter->cover + (size_t)row * stride;
@@ -157,7 +157,7 @@ static int count_letters(enum font font, const char *text, int room)
 {
     int n = 0, width = 0;
     for (size_t at = 0; text[at];) {
-        const unsigned char first = (unsigned char)text[at];
+        unsigned char first = (unsigned char)text[at];
         width += next_letter(font, text, &at)->advance;
         if (width > room)
             break;
@@ -169,8 +169,8 @@ static int count_letters(enum font font, const char *text, int room)
 void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour, int right)
 {
     static const char dots[] = "\u2026";
-    const bool whole = x + text_width(font, text) <= right;
-    const int end = whole ? right : right - text_width(font, dots);
+    bool whole = x + text_width(font, text) <= right;
+    int end = whole ? right : right - text_width(font, dots);
     if (!whole && count_letters(font, text, end - x) < LEAST_LETTERS)
         return;
     for (size_t at = 0; text[at];) {

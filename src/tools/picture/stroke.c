@@ -10,13 +10,13 @@
 /* How far the middle of a pixel, (x, y), is from the piece of line from a to b. */
 static double distance(const struct spot *a, const struct spot *b, int x, int y)
 {
-    const int64_t dx = b->x - a->x, dy = b->y - a->y;
-    const int64_t length2 = dx * dx + dy * dy;
-    const int64_t along = (x - a->x) * dx + (y - a->y) * dy;
+    int64_t dx = b->x - a->x, dy = b->y - a->y;
+    int64_t length2 = dx * dx + dy * dy;
+    int64_t along = (x - a->x) * dx + (y - a->y) * dy;
     const struct spot *end = along <= 0 ? a : b;
     if (along > 0 && along < length2)
         return fabs((double)((x - a->x) * dy - (y - a->y) * dx)) / sqrt((double)length2);
-    const int64_t to_x = x - end->x, to_y = y - end->y;
+    int64_t to_x = x - end->x, to_y = y - end->y;
     return sqrt((double)(to_x * to_x + to_y * to_y));
 }
 
@@ -24,14 +24,14 @@ static double distance(const struct spot *a, const struct spot *b, int x, int y)
 static void cover_piece(unsigned char *cover, const struct clip *clip, const struct spot *a, const struct spot *b,
                         int thick)
 {
-    const int reach = thick / 2 + SPOT;
-    const int left = MAX((MIN(a->x, b->x) - reach) / SPOT, clip->x);
-    const int right = MIN((MAX(a->x, b->x) + reach) / SPOT, clip->x + clip->width - 1);
-    const int top = MAX((MIN(a->y, b->y) - reach) / SPOT, clip->y);
-    const int bottom = MIN((MAX(a->y, b->y) + reach) / SPOT, clip->y + clip->height - 1);
+    int reach = thick / 2 + SPOT;
+    int left = MAX((MIN(a->x, b->x) - reach) / SPOT, clip->x);
+    int right = MIN((MAX(a->x, b->x) + reach) / SPOT, clip->x + clip->width - 1);
+    int top = MAX((MIN(a->y, b->y) - reach) / SPOT, clip->y);
+    int bottom = MIN((MAX(a->y, b->y) + reach) / SPOT, clip->y + clip->height - 1);
     for (int y = top; y <= bottom; y++)
         for (int x = left; x <= right; x++) {
-            const double inside = (thick + SPOT) / 2.0 - distance(a, b, x * SPOT, y * SPOT);
+            double inside = (thick + SPOT) / 2.0 - distance(a, b, x * SPOT, y * SPOT);
             unsigned char *noted = &cover[(y - clip->y) * clip->width + x - clip->x];
             *noted = (unsigned char)MAX((int)*noted, (int)(255 * fmin(fmax(inside, 0), SPOT) / SPOT));
         }
@@ -46,7 +46,7 @@ void draw_stroke(struct canvas *canvas, const struct clip *clip, const struct sp
     for (int y = 0; y < clip->height; y++)
         for (int x = 0; x < clip->width; x++) {
             uint32_t *pixel = &canvas->pixels[(clip->y + y) * canvas->width + clip->x + x];
-            const unsigned char covered = cover[y * clip->width + x];
+            unsigned char covered = cover[y * clip->width + x];
             if (covered)
                 *pixel = mix_colours(*pixel, colour, covered + 1u);
         }

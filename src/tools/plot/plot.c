@@ -87,7 +87,7 @@ static bool has_braille(void)
         const char *value = getenv(names[i]);
         locale = value && *value ? value : NULL;
     }
-    const bool utf8 = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
+    bool utf8 = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
     return utf8 && !(terminal && strcmp(terminal, "linux") == 0);
 }
 

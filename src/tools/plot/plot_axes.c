@@ -8,12 +8,12 @@
 
 static void place_linear_ticks(struct plot_axis *axis, int wanted)
 {
-    const double least = (axis->high - axis->low) / MAX(wanted, 1);
-    const double length = tick_length(axis->whole ? fmax(least, 1) : least);
-    const double first = ceil(axis->low / length - 1e-9) * length;
+    double least = (axis->high - axis->low) / MAX(wanted, 1);
+    double length = tick_length(axis->whole ? fmax(least, 1) : least);
+    double first = ceil(axis->low / length - 1e-9) * length;
     axis->n = MIN(1 + (int)floor((axis->high - first) / length + 1e-9), MOST_TICKS);
     for (int i = 0; i < axis->n; i++) {
-        const double tick = first + i * length;
+        double tick = first + i * length;
         axis->tick[i] = fabs(tick) < 1e-9 * length ? 0 : tick;
     }
 }
@@ -30,7 +30,7 @@ static void add_tick(struct plot_axis *axis, double tick)
  * many powers that follow each other only one is used. */
 static void set_decade_ticks(struct plot_axis *axis, const double *digits, int every)
 {
-    const int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
+    int first = (int)floor(log10(axis->low)), last = (int)floor(log10(axis->high));
     axis->n = 0;
     for (int power = first; power <= last; power += every)
         for (const double *digit = digits; *digit > 0; digit++)
@@ -43,7 +43,7 @@ static void place_logarithmic_ticks(struct plot_axis *axis, int wanted)
 {
     static const double digits[][8] = {{1, 1.5, 2, 3, 4, 5, 7}, {1, 2, 5}, {1, 3}, {1}};
     const double *fewest = digits[COUNT(digits) - 1];
-    const int powers = 1 + (int)floor(log10(axis->high)) - (int)floor(log10(axis->low));
+    int powers = 1 + (int)floor(log10(axis->high)) - (int)floor(log10(axis->low));
     for (size_t set = 0; set < COUNT(digits); set++) {
         set_decade_ticks(axis, digits[set], 1);
         if (axis->n <= wanted)
@@ -94,8 +94,8 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
     while (first < series->n && sorted[first].loss <= 0)
         first++;
     if (first < series->n) {
-        const size_t n = series->n - first;
-        const double rest = sorted[first + n / 50].loss;
+        size_t n = series->n - first;
+        double rest = sorted[first + n / 50].loss;
         while (series->kind != VAL && sorted[first].loss < rest / 2)
             first++;
         widen(axis, sorted[first].loss);
@@ -110,7 +110,7 @@ static void widen_by_logarithms(struct plot_axis *axis, const struct series *ser
 static void add_margins(struct plot_axis *axis)
 {
     if (axis->high - axis->low < 1e-9 * fmax(fabs(axis->high), 1e-9)) {
-        const double half = axis->log ? axis->high / 2 : fmax(fabs(axis->high) / 10, 0.5);
+        double half = axis->log ? axis->high / 2 : fmax(fabs(axis->high) / 10, 0.5);
         axis->low -= half;
         axis->high += half;
     }
@@ -145,7 +145,7 @@ static void widen_by_bounds(struct frame *frame, const struct plot *plot)
 
 void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int loss_ticks)
 {
-    const double air = 0.03; /* above and below the curves */
+    double air = 0.03; /* above and below the curves */
     frame->step = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .whole = true};
     frame->loss = (struct plot_axis){.low = INFINITY, .high = -INFINITY, .log = plot->log};
     for (const struct series *series = plot->series; series < plot->series + plot->n; series++)
@@ -157,7 +157,7 @@ void fit_axes(struct frame *frame, const struct plot *plot, int step_ticks, int 
     if (frame->step.low > 0 && frame->step.low <= 0.05 * frame->step.high)
         frame->step.low = 0;
     add_margins(&frame->loss);
-    const double low = frame->loss.low, high = frame->loss.high;
+    double low = frame->loss.low, high = frame->loss.high;
     frame->loss.low = plot->log ? low * pow(low / high, air) : low - air * (high - low);
     frame->loss.high = plot->log ? high * pow(high / low, air) : high + air * (high - low);
     place_ticks(&frame->step, step_ticks);

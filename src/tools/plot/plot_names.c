@@ -20,7 +20,7 @@ const char *series_title(char out[128], const struct plot *plot, const struct se
 {
     static const char *const names[] = {
         [EACH_STEP] = "each step", [FLOOR] = "floor", [RATE] = "rate", [TRAIN] = "train", [VAL] = "val"};
-    const bool smoothed = series->kind == TRAIN && plot->smoothing;
+    bool smoothed = series->kind == TRAIN && plot->smoothing;
     snprintf(out, 128, "%s%s%s", names[series->kind], smoothed ? ", " : "", smoothed ? plot->smoothing : "");
     return out;
 }

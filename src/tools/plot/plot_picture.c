@@ -81,13 +81,13 @@ static void draw_axes(struct canvas *canvas, const struct frame *frame, const ch
 {
     char text[32];
     for (int i = 0; i < frame->loss.n; i++) {
-        const int y = y_of_loss(frame, frame->loss.tick[i], 1);
+        int y = y_of_loss(frame, frame->loss.tick[i], 1);
         fill_rect(canvas, frame->x, y, frame->width, 1, RULE);
         tick_text(text, &frame->loss, i);
         draw_text(canvas, frame->x - text_width(NORMAL_1X, text) - LOSS_GAP, y - HALF_LETTER, NORMAL_1X, text, INK);
     }
     for (int i = 0; i < frame->step.n; i++) {
-        const int x = x_of_step(frame, frame->step.tick[i], 1);
+        int x = x_of_step(frame, frame->step.tick[i], 1);
         fill_rect(canvas, x, frame->y, 1, frame->height, RULE);
         tick_text(text, &frame->step, i);
         draw_text(canvas, x - text_width(NORMAL_1X, text) / 2, frame->y + frame->height + TICK_GAP, NORMAL_1X, text,
@@ -108,7 +108,7 @@ static void draw_curve(struct canvas *canvas, const struct plot *plot, const str
     enum { FEW = 40 };
     const struct clip clip = {.x = frame->x + 1, .y = frame->y, .width = frame->width - 1, .height = frame->height};
     const struct clip whole = {.width = canvas->width, .height = canvas->height};
-    const bool shows_points = series->n == 1 || (series->kind == VAL && series->n <= FEW); /* one may stand alone */
+    bool shows_points = series->n == 1 || (series->kind == VAL && series->n <= FEW); /* one may stand alone */
     struct spot *spots = allocate(series->n, sizeof *spots);
     for (size_t i = 0; i < series->n; i++)
         spots[i] = (struct spot){x_of_step(frame, series->points[i].step, SPOT),
@@ -147,7 +147,7 @@ static void draw_curves(struct canvas *canvas, const struct plot *plot, const st
 /* Says how many losses lie below the axis, where curves leave the picture. */
 static void tell_below(struct canvas *canvas, const struct plot *plot, const struct frame *frame)
 {
-    const size_t n = count_below(frame, plot, EACH_STEP);
+    size_t n = count_below(frame, plot, EACH_STEP);
     if (n == 0)
         return;
     char *text = format_string("%zu loss%s below the axis", n, n == 1 ? " is" : "es are");
@@ -176,9 +176,9 @@ static void write_line(struct legend *legend, int indent, enum font font, const 
 /* Draws a piece of the series' line, as wide as SAMPLE. */
 static void draw_sample(struct legend *legend, const struct series *series)
 {
-    const uint32_t colour = line_colour(legend->plot, series);
+    uint32_t colour = line_colour(legend->plot, series);
     const struct clip clip = {.width = legend->canvas->width, .height = legend->canvas->height};
-    const int y = legend->y + HALF_LETTER;
+    int y = legend->y + HALF_LETTER;
     const struct spot ends[] = {{legend->x * SPOT, y * SPOT}, {(legend->x + SAMPLE) * SPOT, y * SPOT}};
     const struct spot middle = {(ends[0].x + ends[1].x) / 2, ends[0].y};
     if (is_bound(series))
@@ -260,7 +260,7 @@ static void write_legend(struct legend *legend)
     size_t runs = 0;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         runs = MAX(runs, series->run_number + 1);
-    const bool brief = legend->y + (int)MIN(runs, 1000) * RUN > legend->bottom;
+    bool brief = legend->y + (int)MIN(runs, 1000) * RUN > legend->bottom;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         if (is_bound(series) && legend->plot->one_floor) {
             write_series(legend, series);
@@ -282,7 +282,7 @@ static void write_legend(struct legend *legend)
 
 struct canvas *draw_picture(const struct plot *plot, int width, int height)
 {
-    const int legend_width = MIN(LEGEND, width / 4);
+    int legend_width = MIN(LEGEND, width / 4);
     struct canvas *canvas = new_canvas(width, height);
     struct frame frame = {
         .x = LEFT, .y = TOP, .width = width - LEFT - GAP - legend_width, .height = height - TOP - BELOW};

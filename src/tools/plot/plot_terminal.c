@@ -54,7 +54,7 @@ static void draw_series(struct screen *screen, const struct series *series, uint
 
 static void put_letter(struct screen *screen, const struct point *point, uint32_t number)
 {
-    const int x = x_of_step(&screen->frame, point->step, 1), y = y_of_loss(&screen->frame, point->loss, 1);
+    int x = x_of_step(&screen->frame, point->step, 1), y = y_of_loss(&screen->frame, point->loss, 1);
     if (y < screen->frame.height)
         fill_rect(screen->letter, x / screen->across, y / screen->down, 1, 1, number);
 }
@@ -63,7 +63,7 @@ static void put_letter(struct screen *screen, const struct point *point, uint32_
 static void put_letters(struct screen *screen, const struct series *series, uint32_t number)
 {
     enum { PLACES = 5 };
-    const bool few = series->kind == VAL && series->n <= (size_t)screen->letter->width / 4;
+    bool few = series->kind == VAL && series->n <= (size_t)screen->letter->width / 4;
     if (few)
         for (size_t i = 0; i < series->n; i++)
             put_letter(screen, &series->points[i], number);
@@ -96,8 +96,8 @@ static const struct series *look_at_dots(const struct screen *screen, int column
     *pattern = 0;
     for (int y = 0; y < screen->down; y++)
         for (int x = 0; x < screen->across; x++) {
-            const int at = (row * screen->down + y) * screen->dots->width + column * screen->across + x;
-            const uint32_t number = screen->dots->pixels[at];
+            int at = (row * screen->down + y) * screen->dots->width + column * screen->across + x;
+            uint32_t number = screen->dots->pixels[at];
             if (number == 0)
                 continue;
             const struct series *series = &screen->plot->series[number - 1];
@@ -112,7 +112,7 @@ static void print_character(FILE *out, const struct screen *screen, int column, 
 {
     uint32_t pattern;
     char mark[UTF8_BYTES + 1] = "";
-    const uint32_t named = screen->letter->pixels[row * screen->letter->width + column];
+    uint32_t named = screen->letter->pixels[row * screen->letter->width + column];
     const struct series *series = look_at_dots(screen, column, row, &pattern);
     if (named > 0)
         series = &screen->plot->series[named - 1];
@@ -138,14 +138,14 @@ static int tick_of_row(const struct screen *screen, int row)
 
 static void print_step_axis(FILE *out, const struct screen *screen)
 {
-    const size_t columns = (size_t)screen->letter->width;
+    size_t columns = (size_t)screen->letter->width;
     char *line = allocate(columns + 33, 1), text[32];
     size_t used = 0;
     fprintf(out, "%*s+", LABEL, "");
     for (size_t i = 0; i < columns; i++)
         fputc('-', out);
     for (int i = 0; i < screen->frame.step.n; i++) {
-        const size_t n = strlen(tick_text(text, &screen->frame.step, i));
+        size_t n = strlen(tick_text(text, &screen->frame.step, i));
         size_t at = (size_t)(x_of_step(&screen->frame, screen->frame.step.tick[i], 1) / screen->across);
         at = MIN(at, columns - MIN(n, columns));
         if (used && at < used + 2)
@@ -162,7 +162,7 @@ static void print_step_axis(FILE *out, const struct screen *screen)
 static char *legend_text(const struct screen *screen, const struct series *series)
 {
     char title[128], values[128];
-    const bool of_all = is_bound(series) && screen->plot->one_floor;
+    bool of_all = is_bound(series) && screen->plot->one_floor;
     const struct series *same = same_before(screen->plot, series);
     char *text = format_string("%*s", LABEL + 2, "");
     if (!of_all)
@@ -176,7 +176,7 @@ static char *legend_text(const struct screen *screen, const struct series *serie
 
 static void print_legend(FILE *out, const struct screen *screen, int columns)
 {
-    const int width = is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX;
+    int width = is_screen(fileno(out)) ? MAX(columns, 40) : INT32_MAX;
     for (size_t i = 0; i < screen->plot->n; i++) {
         const struct series *series = &screen->plot->series[i];
         if (series->kind == EACH_STEP)
@@ -194,7 +194,7 @@ static void print_legend(FILE *out, const struct screen *screen, int columns)
 void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows, bool colour, bool braille)
 {
     char label[32];
-    const int width = MAX(columns - LABEL - 2, 10);
+    int width = MAX(columns - LABEL - 2, 10);
     struct screen screen = {.plot = plot, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
     screen.frame = (struct frame){.width = width * screen.across, .height = rows * screen.down};
     screen.dots = new_canvas(screen.frame.width, screen.frame.height);
@@ -203,14 +203,14 @@ void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows,
     draw_curves(&screen);
     fprintf(out, "%*s\n", MAX((int)strlen(plot->unit), LABEL - 1), plot->unit);
     for (int row = 0; row < rows; row++) {
-        const int tick = tick_of_row(&screen, row);
+        int tick = tick_of_row(&screen, row);
         fprintf(out, "%*s |", LABEL - 1, tick == NONE ? "" : tick_text(label, &screen.frame.loss, tick));
         for (int column = 0; column < width; column++)
             print_character(out, &screen, column, row);
         fputc('\n', out);
     }
     print_step_axis(out, &screen);
-    const size_t below = count_below(&screen.frame, plot, FLOOR);
+    size_t below = count_below(&screen.frame, plot, FLOOR);
     if (below > 0)
         fprintf(out, "%*s%zu loss%s below the axis\n", LABEL + 2, "", below, below == 1 ? " is" : "es are");
     print_legend(out, &screen, columns);

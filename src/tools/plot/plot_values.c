@@ -40,13 +40,13 @@ static void take_exponential_means(struct series *series, double share)
 
 void smooth_losses(struct plot *plot, double by)
 {
-    const bool counts = by >= 1;
+    bool counts = by >= 1;
     if (counts && by != floor(by))
         fail(EXIT_USAGE, "--smooth %g is neither a whole number of steps nor a number below 1", by);
     if (by == 0 || by == 1)
         return;
     plot->smoothing = counts ? format_string("mean of %.0f steps", by) : format_string("exponential mean, %g", by);
-    const size_t n = plot->n;
+    size_t n = plot->n;
     for (size_t i = 0; i < n; i++) {
         const struct series single = plot->series[i];
         if (single.kind != TRAIN)
@@ -141,7 +141,7 @@ void choose_unit(struct plot *plot, bool bits)
     strcpy(plot->unit, "loss");
     if (bits && unknown)
         fail(EXIT_USAGE, "%s does not tell how many bytes its tokens have: leave --bits out", unknown->path);
-    const bool several = has_several_lengths(plot);
+    bool several = has_several_lengths(plot);
     if (several && unknown)
         warn("losses per token of these runs are not comparable, and %s does not tell how many bytes its tokens have",
              unknown->path);
@@ -190,9 +190,9 @@ static void subtract_bounds(struct plot *plot)
 
 void take_logarithms(struct plot *plot)
 {
-    const bool above = all_have_bounds(plot);
+    bool above = all_have_bounds(plot);
     plot->log = true;
-    const size_t n = strlen(plot->unit);
+    size_t n = strlen(plot->unit);
     snprintf(plot->unit + n, sizeof plot->unit - n, "%s, logarithmic", above ? " above the floor" : "");
     if (above)
         subtract_bounds(plot);

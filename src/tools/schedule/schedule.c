@@ -24,7 +24,7 @@ static struct schedule *read_schedule_file(const char *path)
 /* The text of a checkpoint has lines, a path has none. */
 static const struct turn_order *read_order(const char *from)
 {
-    const bool is_text = strchr(from, '\n');
+    bool is_text = strchr(from, '\n');
     struct schedule *schedule = is_text ? read_schedule("the schedule of the run", from) : read_schedule_file(from);
     const struct turn_order *turn_order = new_turn_order(schedule);
     free_schedule(schedule);

@@ -25,7 +25,7 @@ static bool find_unmet(const struct following *following, const struct turn_cell
 {
     struct turn needs[MOST_NEEDS];
     for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
-        const int n = turn_needs(turn, following->schedule->stages - 1, following->head, needs);
+        int n = turn_needs(turn, following->schedule->stages - 1, following->head, needs);
         for (int i = 0; i < n; i++) {
             *need = needs[i];
             if (!is_done(following, need))
@@ -112,7 +112,7 @@ static size_t count_cells(const struct schedule *schedule)
 const struct turn_cell **order_cells(const struct schedule *schedule, enum head_weights head, size_t *n)
 {
     struct following following = begin_following(schedule, head);
-    const size_t total = count_cells(schedule);
+    size_t total = count_cells(schedule);
     const struct turn_cell **all = allocate(total, sizeof(struct turn_cell *));
     *n = 0;
     while (*n < total) {

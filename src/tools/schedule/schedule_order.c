@@ -20,7 +20,7 @@ static int first_elsewhere(const struct schedule *schedule, const struct mesh *m
 /* Finds out how stages lie on devices, in a loop or folded; refuses a schedule that has them in other rows. */
 static void set_places(const struct schedule *schedule, struct turn_order *turn_order)
 {
-    const int rows = (int)schedule->n;
+    int rows = (int)schedule->n;
     turn_order->chunks = MAX(schedule->stages / rows, 1);
     struct mesh loop = {.dp = 1, .pp = rows, .tp = 1, .chunks = turn_order->chunks};
     struct mesh v = loop;
@@ -48,7 +48,7 @@ static void expect_ascending(const struct schedule *schedule)
     int(*done)[COMPUTATIONS] = allocate((size_t)schedule->stages, sizeof *done);
     for (size_t i = 0; i < schedule->n_turns; i++) {
         const struct turn *turn = schedule->turns[i].turn;
-        const int due = due_micro(done, turn);
+        int due = due_micro(done, turn);
         if (turn->micro != due)
             fail_cell(schedule, schedule->turns[i].cell,
                       "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
@@ -71,7 +71,7 @@ static struct written_turns *write_turns(const struct schedule *schedule)
     for (size_t row = 0; row < schedule->n; row++)
         written->turns[row] = allocate(2 * schedule->rows[row].n, sizeof *written->turns[row]);
     for (size_t i = 0; i < schedule->n_turns; i++) {
-        const int row = schedule->turns[i].cell->row;
+        int row = schedule->turns[i].cell->row;
         written->turns[row][written->n[row]] = *schedule->turns[i].turn;
         written->n[row]++;
     }

@@ -27,11 +27,11 @@ struct turn_times {
 /* Reads "3F=1.5ms", or "F=1.5ms" for all stages. */
 static void read_time(struct turn_times *times, const char *word)
 {
-    const size_t digits = strspn(word, "0123456789"), length = strcspn(word, "=");
+    size_t digits = strspn(word, "0123456789"), length = strcspn(word, "=");
     double seconds;
     int64_t stage = 0;
     char *key = format_string("%.*s", (int)(length - MIN(digits, length)), word + digits);
-    const int k = choice_number(keys, key);
+    int k = choice_number(keys, key);
     bool good = k >= 0 && word[length] && parse_time(word + length + 1, &seconds);
     if (!good || !(seconds >= 0 && seconds <= 1e6))
         fail(EXIT_USAGE,
@@ -43,7 +43,7 @@ static void read_time(struct turn_times *times, const char *word)
     if (digits > 0 && (!parse_int(key, &stage) || stage >= times->stages))
         fail(EXIT_USAGE, "--times: \"%.40s\": the schedule has only the stages 0 to %d", word, times->stages - 1);
     free(key);
-    const int end = digits > 0 ? (int)stage + 1 : times->stages;
+    int end = digits > 0 ? (int)stage + 1 : times->stages;
     for (int i = (int)stage; i < end; i++)
         times->seconds[i][k] = seconds;
 }
@@ -114,7 +114,7 @@ struct writing {
 
 static void write_tensors(const struct writing *writing, int stage)
 {
-    const int row = writing->schedule->row_of[stage];
+    int row = writing->schedule->row_of[stage];
     fprintf(writing->out, "tensor w%d d%d 1M parameters\n", stage, row);
     fprintf(writing->out, "tensor g%d d%d 1M gradients\n", stage, row);
     for (int micro = 0; micro < writing->schedule->micros; micro++) {
@@ -146,7 +146,7 @@ static void add_weight_gradients(struct writing *writing, int stage, char **read
 /* Appends the names of what the turn reads, and of what it writes: ",w0,a0.1". */
 static void add_operands(struct writing *writing, const struct turn *turn, char **reads, char **writes)
 {
-    const int k = turn->stage, u = turn->micro;
+    int k = turn->stage, u = turn->micro;
     switch (turn->computation) {
     case FORWARD:
         append_text(reads, ",w%d", k);
@@ -177,13 +177,13 @@ static void add_operands(struct writing *writing, const struct turn *turn, char 
 /* What the turn has made goes to the neighbour that waits for it.  Each way has a lane of its own. */
 static void write_send(const struct writing *writing, const struct turn *turn)
 {
-    const bool forward = turn->computation == FORWARD;
-    const int to = turn->stage + (forward ? 1 : -1);
+    bool forward = turn->computation == FORWARD;
+    int to = turn->stage + (forward ? 1 : -1);
     if (turn->computation == WEIGHT_GRADIENT || to < 0 || to == writing->schedule->stages)
         return;
-    const int from_row = writing->schedule->row_of[turn->stage];
-    const int to_row = writing->schedule->row_of[to];
-    const double seconds = from_row == to_row ? 0 : writing->times.seconds[turn->stage][KEY_SEND];
+    int from_row = writing->schedule->row_of[turn->stage];
+    int to_row = writing->schedule->row_of[to];
+    double seconds = from_row == to_row ? 0 : writing->times.seconds[turn->stage][KEY_SEND];
     char number[32];
     fprintf(writing->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
             forward ? 'x' : 'y', to, turn->micro, forward ? 'a' : 'd', turn->stage, turn->micro, from_row,
@@ -198,7 +198,7 @@ static void write_cell(struct writing *writing, const struct turn_cell *cell)
     char number[32], *reads = NULL, *writes = NULL;
     for (int k = 0; k < cell->n; k++)
         add_operands(writing, &cell->turns[k], &reads, &writes);
-    const bool is_forward = cell->n == 1 && first->computation == FORWARD;
+    bool is_forward = cell->n == 1 && first->computation == FORWARD;
     fprintf(writing->out, "task %s d%d.compute %s layer=%d micro=%d role=%s reads=%s writes=%s\n",
             cell->n == 2 ? "F&B" : name, cell->row, format_exactly(number, time_of_cell(&writing->times, cell)),
             first->stage, first->micro, is_forward ? "forward" : "backward", reads + 1, writes + 1);
@@ -224,7 +224,7 @@ char *format_step_file(const struct schedule *schedule, const char *times)
     for (size_t i = 0; i < n; i++)
         write_cell(&writing, cells[i]);
     for (int stage = 0; stage < schedule->stages; stage++) {
-        const int row = schedule->row_of[stage];
+        int row = schedule->row_of[stage];
         fprintf(writing.out, "task update d%d.compute 0 layer=%d role=update reads=g%d,w%d writes=w%d\n", row, stage,
                 stage, stage, stage);
     }

@@ -36,7 +36,7 @@ static size_t find_block(const struct blocks *blocks, const char *name)
 
 static size_t need_table(const struct stories *stories, struct source_line line, const char *name)
 {
-    const size_t t = find_block(&stories->tables, name);
+    size_t t = find_block(&stories->tables, name);
     if (t == stories->tables.n)
         refuse(stories, line, "there is no table \"%s\"", name);
     return t;
@@ -99,7 +99,7 @@ static void read_lines(struct stories *stories)
     const char **free_words = stories->words;
     while (rest) {
         char *text = strsep(&rest, "\n");
-        const bool indented = *text == ' ' || *text == '\t';
+        bool indented = *text == ' ' || *text == '\t';
         number++;
         struct source_line line = {.number = number, .word = free_words};
         split_words(&line, text);
@@ -163,13 +163,13 @@ static void check_blocks(const struct stories *stories)
  * it is new. */
 static size_t reach(struct stories *stories, struct source_line from, const char *name, const unsigned char *row)
 {
-    const size_t found = find_block(&stories->scenes, name);
+    size_t found = find_block(&stories->scenes, name);
     if (found == stories->scenes.n)
         refuse(stories, from, "there is no scene \"%s\"", name);
     struct state wanted = {.scene = &stories->scenes.blocks[found]};
     for (size_t t = 0; t < stories->tables.n; t++) {
         const char *table = stories->tables.blocks[t].head.word[0];
-        const bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
+        bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
             refuse(stories, from, "scene \"%s\" remembers \"%s\", which is neither remembered nor drawn here", name,
@@ -193,8 +193,8 @@ struct choice {
 /* Adds a phrase, whose fields are filled in, and reaches the state that follows it. */
 static void add_phrase(struct stories *stories, const struct choice *choice, const char *text, double share)
 {
-    const size_t next = reach(stories, choice->line, choice->next, choice->row);
-    const bool breaks = ends_with(text, "/");
+    size_t next = reach(stories, choice->line, choice->next, choice->row);
+    bool breaks = ends_with(text, "/");
     char *bytes = format_string(breaks ? "%s" : "%s ", text);
     for (char *c = bytes; *c; c++) {
         if (*c == '_')
@@ -218,7 +218,7 @@ static size_t find_field(const struct stories *stories, struct source_line line,
     char *dot = strchr(name, '.');
     if (dot)
         *dot = '\0';
-    const size_t t = need_table(stories, line, name);
+    size_t t = need_table(stories, line, name);
     *column = 0;
     if (dot)
         *column = choice_number(stories->tables.blocks[t].head.word + 1, dot + 1);
@@ -244,9 +244,9 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
     if (!close)
         refuse(stories, choice->line, "\"%s\" has no }", open);
     int column;
-    const size_t t = find_field(stories, choice->line, open, close, &column);
+    size_t t = find_field(stories, choice->line, open, close, &column);
     const struct block *table = &stories->tables.blocks[t];
-    const unsigned char known = choice->row[t];
+    unsigned char known = choice->row[t];
     for (size_t r = 0; r < table->n; r++) {
         if (known != NO_ROW && r != known)
             continue;
@@ -270,7 +270,7 @@ static double add_choice(struct stories *stories, size_t state, struct source_li
 {
     struct choice choice = {.line = line, .next = line.word[line.n - 1]};
     char *end, *text = NULL;
-    const double weight = strtod(line.word[0], &end);
+    double weight = strtod(line.word[0], &end);
     if (line.n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(line.word[line.n - 2], "->") != 0)
         refuse(stories, line, "expected `WEIGHT PHRASE -> SCENE`, not \"%s ...\"", line.word[0]);
     for (size_t i = 1; i < line.n - 2; i++)
@@ -299,7 +299,7 @@ static void refuse_if_one_begins_another(const struct stories *stories, const st
 static void expand(struct stories *stories, size_t i)
 {
     const struct block *scene = stories->states[i].scene;
-    const size_t first = stories->n_phrases;
+    size_t first = stories->n_phrases;
     double all = 0; /* weights */
     for (size_t k = 0; k < scene->n; k++)
         all += add_choice(stories, i, scene->items[k]);
@@ -324,7 +324,7 @@ static void follow_phrases(const struct stories *stories, const struct state *fr
 /* Counts how often a story visits each state.  It begins at the first state, and ends when it is back there. */
 static void count_visits(struct stories *stories)
 {
-    const size_t n = stories->n_states;
+    size_t n = stories->n_states;
     double *now = allocate(n, sizeof *now);   /* by state: how likely the story is there after so many phrases */
     double *next = allocate(n, sizeof *next); /* by state: the same after one phrase more */
     double left = 1;                          /* how likely the story has not ended */

@@ -149,10 +149,10 @@ double stories_floor(const struct stories *stories, const uint16_t *bytes, size_
     struct belief any = believe_any(stories);
     struct belief *first = allocate(BYTE_VALUES, sizeof *first); /* by the first byte: what is believed after it */
     struct window_reader reader = {.sum = allocate(stories->n_states, sizeof *reader.sum)};
-    const size_t windows = n ? (n - 1) / (size_t)seq_len : 0;
+    size_t windows = n ? (n - 1) / (size_t)seq_len : 0;
     for (size_t w = 0; w < windows; w++) {
         const uint16_t *window = bytes + w * (size_t)seq_len;
-        const unsigned char byte = (unsigned char)window[0];
+        unsigned char byte = (unsigned char)window[0];
         if (first[byte].n == 0)
             read_byte(stories, &any, byte, &first[byte], reader.sum);
         read_window(stories, &reader, &first[byte], window, seq_len);

@@ -62,14 +62,14 @@ const char *add_merge(struct bpe *bpe, int left, int right, int result)
         return "joins a token that neither a byte nor a merge before it makes";
     if (map_find(bpe->ranks, pair_key(left, right)) != NO_NUMBER)
         return "is there twice";
-    const bool had_bytes = bpe->tokens[result].bytes != NULL;
-    const size_t n = join_bytes(bpe, left, right, bytes);
+    bool had_bytes = bpe->tokens[result].bytes != NULL;
+    size_t n = join_bytes(bpe, left, right, bytes);
     const char *problem = set_token(bpe, result, bytes, n);
     if (problem)
         return problem;
     bpe->makes_twice |= had_bytes;
     bpe->reach += bpe->tokens[left].n;
-    const size_t last = bpe->tokens[left].n - 1;
+    size_t last = bpe->tokens[left].n - 1;
     bpe->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
     map_put(bpe->ranks, pair_key(left, right), (uint32_t)bpe->n_merges);
     bpe->merges = grow(bpe->merges, &bpe->cap_merges, bpe->n_merges + 1, sizeof *bpe->merges);
@@ -83,7 +83,7 @@ static void add_to_tree(struct added_tree *tree, const char *text, size_t n, int
     uint64_t node = 0;
     tree->begins[(unsigned char)*text] = true;
     for (size_t i = 0; i < n; i++) {
-        const uint64_t key = node << 8 | (unsigned char)text[i];
+        uint64_t key = node << 8 | (unsigned char)text[i];
         int64_t next = map_find(tree->next, key);
         if (next == NO_NUMBER) {
             tree->last++;
@@ -114,7 +114,7 @@ const char *add_added(struct bpe *bpe, const struct added *added, const char *te
 
 bool drop_tokens(struct bpe *bpe, int n)
 {
-    const size_t n_added = bpe->n_added;
+    size_t n_added = bpe->n_added;
     if (bpe->decodes_only)
         return false;
     for (int byte = 0; byte < 256; byte++)
@@ -189,7 +189,7 @@ static void offer(struct encoder *encoder, uint32_t place, size_t n)
     const struct linked_token *left = &encoder->word[place];
     if (left->next == n)
         return;
-    const int64_t rank = map_find(encoder->bpe->ranks, pair_key(left->token, encoder->word[left->next].token));
+    int64_t rank = map_find(encoder->bpe->ranks, pair_key(left->token, encoder->word[left->next].token));
     if (rank != NO_NUMBER)
         heap_push(&encoder->merges, (uint64_t)rank << 32 | place);
 }
@@ -228,9 +228,9 @@ static size_t merge_word(struct encoder *encoder, const char *bytes, size_t n, s
     for (uint32_t i = 0; i < n; i++)
         offer(encoder, i, n);
     while (encoder->merges.n > 0) {
-        const uint64_t top = heap_pop(&encoder->merges);
+        uint64_t top = heap_pop(&encoder->merges);
         const struct merge *merge = &encoder->bpe->merges[top >> 32];
-        const uint32_t place = (uint32_t)top;
+        uint32_t place = (uint32_t)top;
         if (is_pair(encoder, merge, place, n))
             join(encoder, merge, place, n);
     }
@@ -249,8 +249,8 @@ static size_t merge_word(struct encoder *encoder, const char *bytes, size_t n, s
  * window's end, or earlier, is a token of the whole word too. */
 static void merge_long_word(struct encoder *encoder, const char *bytes, size_t n)
 {
-    const size_t reach = encoder->bpe->reach;
-    const size_t window = 2 * reach + WINDOW_BYTES;
+    size_t reach = encoder->bpe->reach;
+    size_t window = 2 * reach + WINDOW_BYTES;
     if (encoder->bpe->makes_twice) { /* then merges need not come rank by rank, and the word is merged at once */
         if (n >= UINT32_MAX)
             fail(EXIT_USAGE,
@@ -260,7 +260,7 @@ static void merge_long_word(struct encoder *encoder, const char *bytes, size_t n
         return;
     }
     while (n > window) {
-        const size_t done = merge_word(encoder, bytes, window, window - reach);
+        size_t done = merge_word(encoder, bytes, window, window - reach);
         bytes += done;
         n -= done;
     }
@@ -282,9 +282,9 @@ static void encode_piece(struct encoder *encoder, const char *bytes, size_t n)
             put_token(encoder, cached->tokens[i]);
         return;
     }
-    const size_t begin = encoder->n;
+    size_t begin = encoder->n;
     merge_word(encoder, bytes, n, n);
-    const size_t n_tokens = encoder->n - begin;
+    size_t n_tokens = encoder->n - begin;
     if (n_tokens > CACHED_TOKENS)
         return;
     cached->n_bytes = (uint8_t)n;

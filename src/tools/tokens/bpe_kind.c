@@ -38,7 +38,7 @@ static struct tokenizer learn(const char *word, const struct texts *train, const
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
         found = memmem(train->texts[i].bytes, train->texts[i].n, end_of_texts, strlen(end_of_texts));
-    const int wanted = number_in(word);
+    int wanted = number_in(word);
     struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->texts, train->n, wanted, found ? end_alone : NULL));
     if (tokenizer.n < wanted)
         warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "

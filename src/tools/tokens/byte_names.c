@@ -41,7 +41,7 @@ char *name_of_bytes(const char *bytes, size_t n)
 
 char *bytes_of_name(const char *name, size_t *n)
 {
-    const size_t length = strlen(name);
+    size_t length = strlen(name);
     char *bytes = allocate(length, 1);
     int byte_of[BYTE_CHARACTERS];
     size_t at = 0;
@@ -49,8 +49,8 @@ char *bytes_of_name(const char *name, size_t *n)
     bytes_of_characters(byte_of);
     while (at < length) {
         uint32_t c = 0;
-        const size_t taken = utf8_decode(name + at, length - at, &c);
-        const int byte = taken > 0 && c < BYTE_CHARACTERS ? byte_of[c] : NONE;
+        size_t taken = utf8_decode(name + at, length - at, &c);
+        int byte = taken > 0 && c < BYTE_CHARACTERS ? byte_of[c] : NONE;
         if (byte < 0) {
             free(bytes);
             return NULL;

@@ -142,7 +142,7 @@ static uint32_t place_after(const struct learner *learner, uint32_t place)
 /* The pair that begins at this place; NULL: there is none, since the token is its word's last. */
 static struct token_pair *pair_at(struct learner *learner, uint32_t place)
 {
-    const int left = learner->places[place].token, right = learner->places[place_after(learner, place)].token;
+    int left = learner->places[place].token, right = learner->places[place_after(learner, place)].token;
     if (right == WORD_END)
         return NULL;
     int64_t i = map_find(learner->found, pair_key(left, right));
@@ -183,7 +183,7 @@ static void lose_pair(struct learner *learner, uint32_t place)
  * frequent pairs the pair of the smallest numbers. */
 static uint64_t heap_item(const struct token_pair *pair)
 {
-    const uint64_t rarity = UINT32_MAX - MIN(pair->count, (uint64_t)UINT32_MAX);
+    uint64_t rarity = UINT32_MAX - MIN(pair->count, (uint64_t)UINT32_MAX);
     return rarity << 32 | pair_key(pair->left, pair->right);
 }
 
@@ -203,7 +203,7 @@ static void offer_gained(struct learner *learner)
 static struct token_pair *most_frequent(struct learner *learner)
 {
     while (learner->frequent.n > 0) {
-        const uint64_t item = heap_pop(&learner->frequent);
+        uint64_t item = heap_pop(&learner->frequent);
         struct token_pair *pair = &learner->pairs[map_find(learner->found, (uint32_t)item)];
         if (heap_item(pair) == item)
             return pair;
@@ -219,7 +219,7 @@ static struct token_pair *most_frequent(struct learner *learner)
 static void merge_at(struct learner *learner, uint32_t place, int result)
 {
     struct position *first = &learner->places[place];
-    const uint32_t second = place_after(learner, place);
+    uint32_t second = place_after(learner, place);
     lose_pair(learner, place);
     lose_pair(learner, second);
     if (first->before != no_place)
@@ -236,8 +236,8 @@ static void merge_at(struct learner *learner, uint32_t place, int result)
  * added in one merge, which made the newer one of the pair's tokens. */
 static void merge_everywhere(struct learner *learner, struct token_pair *pair, int result)
 {
-    const int left = pair->left, right = pair->right;
-    const size_t n = pair->n;
+    int left = pair->left, right = pair->right;
+    size_t n = pair->n;
     uint32_t *places = pair->places;
     pair->places = NULL; /* *pair lies elsewhere when pairs have been added */
     pair->n = 0;
@@ -256,11 +256,11 @@ static void merge_everywhere(struct learner *learner, struct token_pair *pair, i
 static void learn_merges(struct learner *learner, int n)
 {
     struct bpe *bpe = learner->bpe;
-    const uint64_t begun = now_ns();
-    const int first = bpe->n;
+    uint64_t begun = now_ns();
+    int first = bpe->n;
     while (bpe->n < n) {
         struct token_pair *pair = most_frequent(learner);
-        const int result = bpe->n;
+        int result = bpe->n;
         if (!pair)
             break;
         if (add_merge(bpe, pair->left, pair->right, result))
@@ -284,7 +284,7 @@ static struct bpe *begin_tokens(int n, const char *const *added)
     bytes_of_characters(byte_of);
     bpe->n = 0;
     for (int c = 0; c < BYTE_CHARACTERS; c++) {
-        const int byte = byte_of[c];
+        int byte = byte_of[c];
         if (byte == NONE)
             continue;
         bpe->of_byte[byte] = bpe->n;

@@ -33,7 +33,7 @@ void free_map(struct number_map *map)
 /* The key's slot, or the free slot that it would get. */
 static struct slot *find_slot(const struct number_map *map, uint64_t key)
 {
-    const uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* its upper bits depend on all bits of the key */
+    uint64_t mixed = key * 0x9E3779B97F4A7C15u; /* its upper bits depend on all bits of the key */
     size_t i = (size_t)(mixed >> 32) & (map->n_slots - 1);
     while (map->slots[i].used && map->slots[i].key != key)
         i = (i + 1) & (map->n_slots - 1);
@@ -86,9 +86,9 @@ void heap_push(struct heap *heap, uint64_t item)
 
 uint64_t heap_pop(struct heap *heap)
 {
-    const uint64_t smallest = heap->item[0];
+    uint64_t smallest = heap->item[0];
     heap->n--;
-    const uint64_t last = heap->item[heap->n]; /* it moves down from the top, which is free now */
+    uint64_t last = heap->item[heap->n]; /* it moves down from the top, which is free now */
     size_t i = 0;
     for (size_t child = 1; child < heap->n; child = 2 * i + 1) {
         if (child + 1 < heap->n && heap->item[child + 1] < heap->item[child])

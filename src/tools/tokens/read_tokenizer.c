@@ -142,7 +142,7 @@ static struct vocabulary number_tokens(const char *path, const json_t *vocab, co
     json_t *one;
     json_object_update(vocabulary.numbers, (json_t *)vocab);
     json_array_foreach((json_t *)added, i, one) add_to_vocabulary(&vocabulary, i, one);
-    const size_t n = json_object_size(vocabulary.numbers);
+    size_t n = json_object_size(vocabulary.numbers);
     if (n > MOST_TOKENS)
         fail(EXIT_USAGE,
              "%s has %zu tokens, but token numbers are kept in 16 bits: take a tokenizer of at most %d tokens", path, n,
@@ -151,7 +151,7 @@ static struct vocabulary number_tokens(const char *path, const json_t *vocab, co
     vocabulary.name = allocate(n, sizeof *vocabulary.name);
     json_object_foreach(vocabulary.numbers, name, one)
     {
-        const json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
+        json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
         if (id < 0 || id >= vocabulary.n || vocabulary.name[id])
             fail(EXIT_FAILED, "%s: the token \"%.80s\" must have a number of its own from 0 to %d", path, name,
                  vocabulary.n - 1);
@@ -171,9 +171,9 @@ static void free_vocabulary(struct vocabulary *vocabulary)
 static void set_byte_tokens(struct bpe *bpe, const struct vocabulary *vocabulary)
 {
     for (int byte = 0; byte < 256; byte++) {
-        const char one = (char)byte;
+        char one = (char)byte;
         char *name = name_of_bytes(&one, 1);
-        const int token = number_of(vocabulary, name);
+        int token = number_of(vocabulary, name);
         if (token < 0)
             fail(EXIT_USAGE, "%s has no token \"%s\" for the byte 0x%02X; expected one for each of the 256 bytes",
                  vocabulary->path, name, (unsigned)byte);
@@ -362,7 +362,7 @@ static struct bpe *read_llmc(const char *path)
     const struct llmc_header header = read_llmc_header(path, file, size);
     json_t *vocab = json_object(), *added = json_array();
     for (int i = 0; i < header.n_tokens; i++) {
-        const size_t n = at < size ? (unsigned char)file[at] : 0;
+        size_t n = at < size ? (unsigned char)file[at] : 0;
         if (n == 0 || n > size - at - 1)
             fail(EXIT_FAILED, "%s is damaged: token %d has no bytes, or the file ends before them", path, i);
         char *name = name_of_bytes(file + at + 1, n);
@@ -396,7 +396,7 @@ struct bpe *read_bpe(const char *path)
     static const char vocab[] = "vocab.json", merges[] = "merges.txt";
     if (has_magic(path, LLMC_MAGIC))
         return read_llmc(path);
-    const bool is_merges = ends_with(path, merges);
+    bool is_merges = ends_with(path, merges);
     char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
     refuse_other_kind(vocab_path, KIND_OTHER, "a tokenizer");
     char *text = read_text(vocab_path);

@@ -39,7 +39,7 @@ static json_t *characters_to_json(const struct tokenizer *tokenizer)
  * points; else a tokenizer without tokens. */
 static struct tokenizer characters_from_json(const json_t *vocab)
 {
-    const size_t n = json_object_size(vocab);
+    size_t n = json_object_size(vocab);
     uint32_t *characters = allocate(n + 1, sizeof *characters);
     bool is_ours = true;
     const char *token;
@@ -71,16 +71,16 @@ struct tokenizer single_from_json(const json_t *json)
     const json_t *model = json_object_get(json, "model");
     const json_t *vocab = json_object_get(model, "vocab");
     const json_t *before = json_object_get(json, "pre_tokenizer");
-    const size_t n = json_object_size(vocab);
-    const bool has_more = json_array_size(json_object_get(model, "merges")) > 0 ||
-                          json_array_size(json_object_get(json, "added_tokens")) > 0;
+    size_t n = json_object_size(vocab);
+    bool has_more = json_array_size(json_object_get(model, "merges")) > 0 ||
+                    json_array_size(json_object_get(json, "added_tokens")) > 0;
     if (n == 0 || n > MOST_TOKENS || has_more || asks_for_more(json))
         return none;
     if (!before || json_is_null(before))
         return characters_from_json(vocab);
     json_t *ours = bytes_to_json(&bytes);
-    const bool same = json_equal(json_object_get(ours, "pre_tokenizer"), before) &&
-                      json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
+    bool same = json_equal(json_object_get(ours, "pre_tokenizer"), before) &&
+                json_equal(json_object_get(json_object_get(ours, "model"), "vocab"), vocab);
     json_decref(ours);
     return same ? bytes : none;
 }

@@ -80,15 +80,15 @@ static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
 {
     size_t length, last = 0;
     size_t begin = 0; /* where the word begins without the space before it */
-    const size_t ending = ending_length(text, n);
+    size_t ending = ending_length(text, n);
     if (ending)
         return ending;
     if (*text == ' ' && n > 1)
         begin = 1;
-    const enum char_class class = class_at(class_of, text + begin, n - begin, &length);
+    enum char_class class = class_at(class_of, text + begin, n - begin, &length);
     if (class != SPACE)
         return begin + run_length(class_of, class, text + begin, n - begin, &last);
-    const size_t spaces = run_length(class_of, SPACE, text, n, &last);
+    size_t spaces = run_length(class_of, SPACE, text, n, &last);
     if (spaces < n && last > 0)
         return last;
     return spaces;
@@ -110,7 +110,7 @@ static void cut_words(const struct cutting *cutting, const char *part, size_t n)
     while (at < n) {
         size_t length = word_length(cutting->bpe->class_of, part + at, n - at);
         cutting->visitor->word(cutting->visitor->context, part + at, length);
-        const size_t before = (size_t)(part - cutting->text->bytes) + at;
+        size_t before = (size_t)(part - cutting->text->bytes) + at;
         if ((before + length) / TOLD_AFTER > before / TOLD_AFTER) /* the word ends in a later block of this size */
             show_busy(cutting->visitor->activity, cutting->begun, (double)before / (double)cutting->text->n);
         at += length;
@@ -125,11 +125,11 @@ static int added_at(const struct bpe *bpe, const struct added_tree *tree, const 
     if (!tree->begins[(unsigned char)*text])
         return NONE;
     for (size_t i = 0; i < n; i++) {
-        const int64_t next = map_find(tree->next, node << 8 | (unsigned char)text[i]);
+        int64_t next = map_find(tree->next, node << 8 | (unsigned char)text[i]);
         if (next == NO_NUMBER)
             break;
         node = (uint64_t)next;
-        const int64_t token = map_find(tree->ends, node);
+        int64_t token = map_find(tree->ends, node);
         if (token != NO_NUMBER && token < bpe->n)
             longest = (int)token;
     }
@@ -148,7 +148,7 @@ static void cut_part(const struct cutting *cutting, int level, const char *part,
         return;
     }
     while (at < n) {
-        const int token = added_at(cutting->bpe, &cutting->bpe->trees[level], part + at, n - at);
+        int token = added_at(cutting->bpe, &cutting->bpe->trees[level], part + at, n - at);
         if (token == NONE) {
             at++;
             continue;

@@ -244,7 +244,7 @@ char *key_names(const struct action *action, char out[KEYS_SIZE])
 
 static const struct action *find_action(const char *key)
 {
-    const size_t length = strlen(key);
+    size_t length = strlen(key);
     for (size_t i = 0; i < n_actions; i++) {
         const char *word = actions[i].keys;
         while (*word) {
@@ -368,7 +368,7 @@ static void click(struct view *view, int x, int y)
         return;
     }
     if (row && row->kind == ROW_MEMORY) {
-        const double at = axis_at(view, x);
+        double at = axis_at(view, x);
         view->selection.region =
             (struct region){.kind = PLACE, .at = {at, at}, .track = row->track, .device = row->index};
     } else if (view->selection.region.kind == PLACE) {
@@ -392,7 +392,7 @@ void release_button(struct view *view)
 
 void turn_wheel(struct view *view, double notches, enum shift_key shift)
 {
-    const double dots_a_notch = 40, zoom_a_notch = 1.2;
+    double dots_a_notch = 40, zoom_a_notch = 1.2;
     if (shift == SHIFT_DOWN)
         scroll_rows(view, -notches * dots_a_notch);
     else

@@ -18,7 +18,7 @@ static int number_beside(const struct view *view, const struct trace_task *task)
 /* Writes the letter of a task's kind, or of a name that is a letter, and the number; or the number alone. */
 static void put_letter(char out[128], const struct trace *trace, const struct trace_task *task, int number)
 {
-    const size_t kind = kind_of_task(trace, task);
+    size_t kind = kind_of_task(trace, task);
     char letter = kind_name(trace, kind)[0];
     if (kind == KIND_WEIGHTS)
         letter = 'W';
@@ -52,11 +52,11 @@ static bool name_bar(const struct view *view, const struct track *track, uint32_
 {
     const struct trace *trace = track->trace;
     const struct trace_task *named = &trace->tasks[task];
-    const int64_t device = track->receiver[task];
-    const int number = number_beside(view, named);
+    int64_t device = track->receiver[task];
+    int number = number_beside(view, named);
     const char *name = named->name, *point = strchr(name, '.');
     const char *letter = counts_micros(view, named) ? "" : "L";
-    const bool is_letter = !name[1];
+    bool is_letter = !name[1];
     switch (form) {
     case TO_DEVICE:
         snprintf(out, 128, "%s %s%d → %s", name, letter, number, device != NONE ? trace->devices[device].id : "");
@@ -81,16 +81,16 @@ static bool name_bar(const struct view *view, const struct track *track, uint32_
 bool fit_name(const struct view *view, const struct track *track, uint32_t task, int width, enum font font,
               char out[128])
 {
-    const int dot = view->scale;
+    int dot = view->scale;
     char widest[128];
     for (enum name_form form = TO_DEVICE; form < NAME_FORMS; form++) {
         if (!name_bar(view, track, task, form, out))
             continue;
-        const bool is_letter = form == LETTER_AND_NUMBER || !out[1];
+        bool is_letter = form == LETTER_AND_NUMBER || !out[1];
         snprintf(widest, sizeof widest, "%s", out);
         if (is_letter && isupper((unsigned char)out[0]))
             widest[0] = view->has_kind[KIND_WEIGHTS] ? 'W' : 'D';
-        const int wide = MAX(text_width(font, out), text_width(font, widest));
+        int wide = MAX(text_width(font, out), text_width(font, widest));
         if (wide <= width - (is_letter ? 1 : 6) * dot)
             return true;
     }

@@ -61,9 +61,9 @@ static struct label choose_label(const struct brush *brush, uint32_t task, int w
 static bool place_label(const struct brush *brush, uint32_t task, int x, int width, struct label *label)
 {
     enum { CUT_WIDTH = 48 };
-    const int dot = brush->view->scale;
-    const bool low = brush->height < LOW_ROW * dot;
-    const int room = width - 6 * dot;
+    int dot = brush->view->scale;
+    bool low = brush->height < LOW_ROW * dot;
+    int room = width - 6 * dot;
     if (width < NAMED_WIDTH * dot || (low ? 12 : GLYPH_HEIGHT) * dot > brush->height)
         return false;
     *label = choose_label(brush, task, width, low);
@@ -76,7 +76,7 @@ static bool place_label(const struct brush *brush, uint32_t task, int x, int wid
 /* Writes the name into a bar of that colour.  The name of a bar that is not lit is pale, too. */
 static void draw_label(const struct brush *brush, const struct label *label, uint32_t colour, bool lit)
 {
-    const uint32_t ink = lit ? readable_on(colour) : blend(readable_on(colour), colour, 0.6);
+    uint32_t ink = lit ? readable_on(colour) : blend(readable_on(colour), colour, 0.6);
     draw_text_within(brush->view->canvas, label->left, label->top, label->font, label->text, ink,
                      label->left + label->wide);
 }
@@ -84,7 +84,7 @@ static void draw_label(const struct brush *brush, const struct label *label, uin
 /* Writes the name again, where lines run over the bar. */
 static void draw_label_over_lines(const struct brush *brush, const struct label *label, uint32_t colour, bool lit)
 {
-    const int dot = brush->view->scale;
+    int dot = brush->view->scale;
     fill(brush->view, label->left - dot, MAX(label->top, brush->y), label->wide + 2 * dot,
          MIN(GLYPH_HEIGHT * dot, brush->height), colour);
     draw_label(brush, label, colour, lit);
@@ -99,15 +99,15 @@ struct extent { /* of a bar */
 /* A bar from column x on, with a pixel of paper between it and the next one. */
 static struct extent extent_of_bar(const struct brush *brush, const struct bar *bar, int x)
 {
-    const int from = MAX(edge_x(brush, bar->start), x), to = edge_x(brush, bar->end);
+    int from = MAX(edge_x(brush, bar->start), x), to = edge_x(brush, bar->end);
     int width = to - from;
     if (width > 4)
         width--;
     width = MAX(width, 2 * brush->view->scale);
     /* Whole pixels make bars of one length differ by a pixel in width; their names do not depend on that.  They may
      * reach into the pixel of paper. */
-    const double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
-    const int room = (int)fmin(width + 1, fmax(floor(pixels) - 1, 0));
+    double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
+    int room = (int)fmin(width + 1, fmax(floor(pixels) - 1, 0));
     return (struct extent){.from = from, .width = width, .after = MAX(to, x + 1), .room = room};
 }
 
@@ -115,7 +115,7 @@ static struct extent extent_of_bar(const struct brush *brush, const struct bar *
 static int draw_bar(const struct brush *brush, const struct bar *bar, int x)
 {
     const struct extent extent = extent_of_bar(brush, bar, x);
-    const uint32_t colour = colour_of_bar(brush, bar);
+    uint32_t colour = colour_of_bar(brush, bar);
     struct label label;
     fill(brush->view, extent.from, brush->y, extent.width, brush->height, colour);
     if (place_label(brush, bar->task, extent.from, extent.room, &label))
@@ -138,8 +138,8 @@ static int draw_name(const struct brush *brush, const struct bar *bar, int x)
 static void draw_gap(const struct brush *brush, size_t i, int x)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
-    const bool lit = is_lit(brush->view, brush->index, brush->bars->all[i].record);
-    const int high = MAX(brush->height / 4, brush->view->scale);
+    bool lit = is_lit(brush->view, brush->index, brush->bars->all[i].record);
+    int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
         const struct box box = {left, brush->y + (brush->height - high) / 2, right - left, high};
@@ -153,15 +153,15 @@ static void draw_gap(const struct brush *brush, size_t i, int x)
 static void draw_queued(const struct brush *brush, size_t i, int x)
 {
     const struct bar *bar = &brush->bars->all[i];
-    const int dot = brush->view->scale;
-    const int right = edge_x(brush, bar->start);
-    const bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
-    if (low || x + dot >= right)              /* there is no room for a dot, so that the record need not be looked at */
+    int dot = brush->view->scale;
+    int right = edge_x(brush, bar->start);
+    bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
+    if (low || x + dot >= right)        /* there is no room for a dot, so that the record need not be looked at */
         return;
     uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
         since = MAX(since, bar[-1].end);
-    const int left = MAX(edge_x(brush, MIN(since, bar->start)), x);
+    int left = MAX(edge_x(brush, MIN(since, bar->start)), x);
     for (int at = left + dot; at < right; at += QUEUED_APART * dot)
         fill(brush->view, at, brush->y + brush->height - dot, dot, dot, QUEUED);
 }
@@ -180,7 +180,7 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
     struct trace_running now;
     if (!trace_running(brush->track->trace, lane, &now))
         return false;
-    const int least = brush->track->stands ? STANDING_WIDTH * brush->view->scale : 0;
+    int least = brush->track->stands ? STANDING_WIDTH * brush->view->scale : 0;
     uint64_t since = now.since;
     if (brush->bars->n > 0)
         since = MAX(since, brush->bars->all[brush->bars->n - 1].end);
@@ -197,8 +197,8 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
 /* Perforates the bar like a film. */
 static void draw_holes(const struct brush *brush, const struct running_bar *running)
 {
-    const int dot = brush->view->scale;
-    const int hole = brush->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
+    int dot = brush->view->scale;
+    int hole = brush->height < 24 * dot ? 2 * dot : 3 * dot; /* a name is between them */
     for (int x = running->from + 2 * dot; x + 4 * dot <= running->to; x += 8 * dot) {
         fill(brush->view, x, brush->y + dot, 4 * dot, hole, PAPER);
         fill(brush->view, x, brush->y + brush->height - dot - hole, 4 * dot, hole, PAPER);
@@ -211,7 +211,7 @@ static void draw_running(const struct brush *brush, uint32_t lane)
     struct label label;
     if (!place_running(brush, lane, &running))
         return;
-    const int width = running.to - running.from;
+    int width = running.to - running.from;
     note_colour(brush, running.task);
     brush->contents->unfinished[running.waits] = true;
     fill(brush->view, running.from, brush->y, width, brush->height, running.colour);
@@ -269,7 +269,7 @@ static bool bar_ends_up_to(const void *item, const void *key)
 static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
     const struct bars *bars = brush->bars;
-    const uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
+    uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
     *i = lower_bound_near(*i + 1, &clock, bars->all, bars->n, sizeof *bars->all, bar_ends_up_to);
     return x + 1;
 }
@@ -281,7 +281,7 @@ static void draw_names(const struct brush *brush)
     int x = brush->left;
     while (i < brush->bars->n && x < brush->right) {
         const struct bar *bar = &brush->bars->all[i];
-        const double from = bar_x(brush, bar->start);
+        double from = bar_x(brush, bar->start);
         if (from >= brush->right)
             break;
         x = (int)fmax(from, x);
@@ -301,7 +301,7 @@ static void draw_wide_bars(const struct brush *brush)
     const struct bar *bars = brush->bars->all;
     size_t drawn = 0; /* bars before this one are drawn, or too narrow */
     for (int x = brush->left; x < brush->right; x++) {
-        const size_t i = brush->firsts[x + 1 - brush->left];
+        size_t i = brush->firsts[x + 1 - brush->left];
         if (i <= drawn || i != brush->firsts[x - brush->left])
             continue;
         drawn = i;
@@ -322,9 +322,9 @@ static struct brush make_brush(const struct view *view, const struct view_row *r
 {
     const struct box rows = places_of(view).rows;
     const struct track *track = view->tracks[row->track];
-    const int air = air_of(view, row);
+    int air = air_of(view, row);
     const struct highlight *highlight = &view->selection.highlights[row->track];
-    const double visible_ns =
+    double visible_ns =
         SEEN_WIDTH * view->scale * (view->sight.to - view->sight.from) / rows.w / track->trace->header.pace_scale;
     return (struct brush){.view = view,
                           .track = track,
@@ -344,7 +344,7 @@ void draw_lane(const struct view *view, const struct view_row *row, struct conte
     struct brush brush = make_brush(view, row);
     brush.contents = contents;
     uint32_t firsts[MOST_PIXELS + 1];
-    const bool spans = is_far_out(view, view->tracks[row->track]) && !brush.lit;
+    bool spans = is_far_out(view, view->tracks[row->track]) && !brush.lit;
     fill_firsts(&brush, spans, firsts);
     brush.firsts = firsts;
     if (spans) {

@@ -12,10 +12,10 @@
  * black is easier to read than white. */
 uint32_t readable_on(uint32_t colour)
 {
-    const uint32_t red = colour >> 16 & 255;
-    const uint32_t green = colour >> 8 & 255;
-    const uint32_t blue = colour & 255;
-    const uint32_t light = 2126 * red * red + 7152 * green * green + 722 * blue * blue;
+    uint32_t red = colour >> 16 & 255;
+    uint32_t green = colour >> 8 & 255;
+    uint32_t blue = colour & 255;
+    uint32_t light = 2126 * red * red + 7152 * green * green + 722 * blue * blue;
     return light > 10000 / 5 * 255 * 255 ? 0xff000000 : PAPER;
 }
 
@@ -79,7 +79,7 @@ void count_colours(struct view *view)
             view->n_micros = MAX(view->n_micros, MIN(task->micro, MOST) + 1);
             view->has_plain[BY_LAYER] |= task->layer < 0;
             view->has_plain[BY_MICRO] |= task->micro < 0;
-            const size_t kind = view->tracks[k]->kind[i];
+            size_t kind = view->tracks[k]->kind[i];
             if (strcmp(kind_name(trace, kind), kind_name(first, kind)) == 0) /* the names are the first's */
                 view->has_kind[kind] = true;
         }
@@ -98,7 +98,7 @@ uint32_t colour_number(const struct view *view, int64_t i)
         return no_colour;
     if (view->colour == BY_LAYER)
         return along_viridis((double)i / MAX(view->n_layers - 1, 1));
-    const size_t n = COUNT(micro_batches); /* from the seventeenth on they come again, lighter, then darker */
+    size_t n = COUNT(micro_batches); /* from the seventeenth on they come again, lighter, then darker */
     static const uint32_t towards[] = {PAPER, PAPER, 0xff000000};
     size_t round = (size_t)i / n % COUNT(towards);
     return blend(micro_batches[(size_t)i % n], towards[round], round ? 0.45 : 0);
@@ -125,7 +125,7 @@ bool is_plain(const struct view *view, const struct track *track, uint32_t numbe
 
 size_t colour_stride(const struct view *view)
 {
-    const int n = view->colour == BY_LAYER ? view->n_layers : view->n_micros;
+    int n = view->colour == BY_LAYER ? view->n_layers : view->n_micros;
     return view->colour == BY_KIND ? 1 : ceil_div((size_t)MAX(n, 1), MOST_NAMES);
 }
 
@@ -134,7 +134,7 @@ size_t colour_group(const struct view *view, const struct track *track, uint32_t
     _Static_assert((int)KINDS <= (int)GROUPS, "each kind is a group");
     if (view->colour == BY_KIND)
         return track->kind[number];
-    const int i = number_of(view, track, number);
+    int i = number_of(view, track, number);
     return i < 0 ? GROUPS - 1 : MIN((size_t)i / colour_stride(view), MOST_NAMES - 1);
 }
 

@@ -19,7 +19,7 @@ enum { SAMPLES = 4 }; /* of many bars in a column, how many are looked at */
 /* Asks for the bars [i, end) that will be looked at if they are merged in a column. */
 static void fetch_samples(const struct brush *brush, size_t i, size_t end)
 {
-    const size_t stride = ceil_div(end - i, SAMPLES);
+    size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride)
         fetch_ahead(&brush->bars->all[i]);
 }
@@ -28,7 +28,7 @@ void fill_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIX
 {
     size_t i = first_bar_from(brush->bars, clock_at(brush, brush->left));
     for (int x = brush->left; x <= brush->right; x++) {
-        const size_t before = i;
+        size_t before = i;
         i = next_bar_from(brush->bars, i, clock_at(brush, x));
         if (!spans)
             fetch_samples(brush, before, i);
@@ -47,7 +47,7 @@ static const struct bar *longer_bar(const struct bar *a, const struct bar *b)
 static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t end)
 {
     const struct bar *bars = brush->bars->all, *longest = &bars[i];
-    const size_t stride = ceil_div(end - i, SAMPLES);
+    size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride)
         longest = longer_bar(longest, &bars[i]);
     return longest;
@@ -59,7 +59,7 @@ static const struct bar *longest_lit_bar(const struct brush *brush, size_t first
     const struct bar *bars = brush->bars->all;
     const uint32_t *lit = brush->lit->all;
     const struct bar *longest = &bars[lit[first]];
-    const size_t stride = ceil_div(end - first, SAMPLES);
+    size_t stride = ceil_div(end - first, SAMPLES);
     for (size_t k = first; k < end; k += stride)
         longest = longer_bar(longest, &bars[lit[k]]);
     return longest;
@@ -100,7 +100,7 @@ static int most_cut(const struct brush *brush) { return brush->height * 3 / 10; 
 /* What counts as the busy share of a column with this bar: while others are dimmed, a lit one is drawn in full. */
 static double shown_share(const struct brush *brush, const struct bar *bar, double busy)
 {
-    const bool stands_out = brush->lit && is_lit(brush->view, brush->index, bar->record);
+    bool stands_out = brush->lit && is_lit(brush->view, brush->index, bar->record);
     return stands_out ? 1 : busy;
 }
 
@@ -109,17 +109,17 @@ static double shown_share(const struct brush *brush, const struct bar *bar, doub
 static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, int x)
 {
     const struct bar *bars = brush->bars->all;
-    const uint64_t from = clock_at(brush, x), to = clock_at(brush, x + width);
+    uint64_t from = clock_at(brush, x), to = clock_at(brush, x + width);
     size_t first = i;
     double busy = 1;
     if (i > 0 && bars[i - 1].end > from) /* the one before reaches into the column */
         first = i - 1;
-    const size_t end = MAX(brush->firsts[x + width - brush->left], i + 1);
-    const uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
+    size_t end = MAX(brush->firsts[x + width - brush->left], i + 1);
+    uint64_t until = MIN(to, brush->track->last); /* a wide column may go beyond the trace's end */
     if (until > from)
         busy = (double)busy_from_to(&bars[first], &bars[end - 1], from, until) / (double)(until - from);
     const struct bar *shown = bar_of_column(brush, i, end);
-    const uint32_t colour = colour_of_bar(brush, shown);
+    uint32_t colour = colour_of_bar(brush, shown);
     busy = shown_share(brush, shown, busy);
     fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
          blend(PAPER, colour, 0.5 + 0.5 * busy));
@@ -141,7 +141,7 @@ static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
 static void spread_columns(const struct brush *brush, const struct merged_columns *columns)
 {
     struct canvas *canvas = brush->view->canvas;
-    const int middle = brush->y + columns->most_cut, below = brush->y + brush->height - 1;
+    int middle = brush->y + columns->most_cut, below = brush->y + brush->height - 1;
     const uint32_t *line = canvas->pixels + (int64_t)middle * canvas->width + columns->left;
     copy_down(canvas, columns->left, middle, columns->n, brush->height - 2 * columns->most_cut);
     for (int row = 0; row < columns->most_cut; row++) {
@@ -176,18 +176,18 @@ int draw_columns(const struct brush *brush, int x, size_t *i)
 bool stands_alone(const struct brush *brush, size_t i)
 {
     const struct bar *bar = &brush->bars->all[i];
-    const bool free_before =
+    bool free_before =
         i == 0 || bar[-1].end - bar[-1].start >= brush->visible_ns || bar->start >= bar[-1].end + brush->visible_ns;
-    const bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->visible_ns;
+    bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->visible_ns;
     return free_before && free_after;
 }
 
 int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)
 {
-    const int width = 2 * brush->view->scale;
-    const double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
-    const double busy = shown_share(brush, bar, fmin(pixels / width, 1));
-    const int cut = (int)((1 - busy) * most_cut(brush));
+    int width = 2 * brush->view->scale;
+    double pixels = bar_x(brush, bar->end) - bar_x(brush, bar->start);
+    double busy = shown_share(brush, bar, fmin(pixels / width, 1));
+    int cut = (int)((1 - busy) * most_cut(brush));
     fill(brush->view, x, brush->y + cut, width, brush->height - 2 * cut,
          blend(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
     brush->contents->pale |= busy < 0.5;
@@ -209,15 +209,15 @@ static size_t bar_from(const struct brush *brush, uint64_t clock, int x)
 static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t end, int x, int right, double busy)
 {
     uint64_t ns[GROUPS], all = 0, before = 0;
-    const int high = MAX((int)(busy * brush->height + 0.5), MIN(brush->view->scale, brush->height));
-    const int top = brush->y + brush->height - high;
+    int high = MAX((int)(busy * brush->height + 0.5), MIN(brush->view->scale, brush->height));
+    int top = brush->y + brush->height - high;
     sum_shares(brush->view, brush->index, lane, i, end, ns);
     for (size_t k = 0; k < GROUPS; k++)
         all += ns[k];
     for (size_t k = 0; k < GROUPS && all > 0; k++) {
-        const int from = (int)(high * (double)before / (double)all + 0.5);
+        int from = (int)(high * (double)before / (double)all + 0.5);
         before += ns[k];
-        const int to = (int)(high * (double)before / (double)all + 0.5);
+        int to = (int)(high * (double)before / (double)all + 0.5);
         if (to == from)
             continue;
         fill(brush->view, x, top + from, right - x, to - from, group_colour(brush->view, brush->track, k));
@@ -235,10 +235,10 @@ void draw_spans(const struct brush *brush, uint32_t lane)
     int x = edge_x(brush, shares->edges[0]);
     size_t i = bar_from(brush, shares->edges[0], x);
     for (size_t k = 1; k < shares->n_edges; k++) {
-        const uint64_t from = shares->edges[k - 1], to = shares->edges[k];
-        const int right = edge_x(brush, to);
-        const size_t end = bar_from(brush, to, right);
-        const size_t first = i > 0 && bars[i - 1].end > from ? i - 1 : i; /* one may reach into the span */
+        uint64_t from = shares->edges[k - 1], to = shares->edges[k];
+        int right = edge_x(brush, to);
+        size_t end = bar_from(brush, to, right);
+        size_t first = i > 0 && bars[i - 1].end > from ? i - 1 : i; /* one may reach into the span */
         if (end > first && right > x)
             draw_span(brush, lane, first, end, x, right,
                       (double)busy_from_to(&bars[first], &bars[end - 1], from, to) / (double)(to - from));

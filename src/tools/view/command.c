@@ -101,7 +101,7 @@ static json_t *selected_json(const struct view *view)
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < links.n; i++) {
         const struct drawn_link *link = &links.links[i];
-        const bool before = link->consumer == (size_t)view->selection.task.record;
+        bool before = link->consumer == (size_t)view->selection.task.record;
         const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
         json_array_append_new(before ? needs : needed_by, record_json(trace, other));
     }
@@ -125,7 +125,7 @@ static json_t *track_json(const struct track *track)
             json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", trace->lanes[i].name, "task",
                                                    trace->tasks[now.record->task].name, "step",
                                                    (json_int_t)now.record->step, "waits", now.waits));
-    const double loss = last_loss(track);
+    double loss = last_loss(track);
     return json_pack("{s:s, s:s, s:I, s:I, s:o*, s:o, s:o*}", "kind", trace_kind_name(trace), "state",
                      life_name[trace_follow_life(track->follow)], "records", (json_int_t)trace->n_records, "steps",
                      (json_int_t)track->steps->n, "loss", isnan(loss) ? NULL : json_real(loss), "running", lanes,
@@ -220,7 +220,7 @@ static bool has_height(void) { return given.size && strchr(given.size, 'x'); }
  * that has ended all steps are shown: the evaluation after the last one may take longer than they do. */
 static void show_first(struct view *view)
 {
-    const bool free_height = view->still && !has_height();
+    bool free_height = view->still && !has_height();
     if (free_height)
         choose_height(view); /* the script's places are those of the picture */
     if (given.step) {
@@ -282,8 +282,8 @@ static int run_view(int argc, char **argv)
             board = open_board(files[i], given.clip);
         tracks[i] = open_track(files[i], board);
     }
-    const bool still = given.png || given.json; /* a window asks its screen */
-    const bool large = width >= LARGE_WIDTH && (!has_height() || height >= 2 * LEAST_HEIGHT);
+    bool still = given.png || given.json; /* a window asks its screen */
+    bool large = width >= LARGE_WIDTH && (!has_height() || height >= 2 * LEAST_HEIGHT);
     struct view *view = open_view(tracks, n, width, height, still && large ? 2 : 1);
     view->save_as = given.output;
     view->still = still;

@@ -7,11 +7,11 @@
 
 void format_axis(const struct view *view, char out[48], double at, double apart)
 {
-    const bool seconds = view->sight.to - view->sight.from >= 1e10;
-    const int digits = seconds ? 9 : 6;
-    const int decimals = (int)fmin(fmax(ceil(digits - log10(apart) - 0.01), 0), digits);
-    const double shown = at / pow(10, digits);
-    const bool zero = fabs(shown) < 0.5 * pow(10, -decimals); /* it is written without a minus */
+    bool seconds = view->sight.to - view->sight.from >= 1e10;
+    int digits = seconds ? 9 : 6;
+    int decimals = (int)fmin(fmax(ceil(digits - log10(apart) - 0.01), 0), digits);
+    double shown = at / pow(10, digits);
+    bool zero = fabs(shown) < 0.5 * pow(10, -decimals); /* it is written without a minus */
     snprintf(out, 48, "%.*f %s", decimals, zero ? 0 : shown, seconds ? "s" : "ms");
 }
 
@@ -46,10 +46,10 @@ static void put_gap(char **text, const struct track *track, const struct trace_g
 {
     const struct trace *trace = track->trace;
     for (int i = 0; i < GAP_PARTS; i++) {
-        const enum cause cause = gap->cause[i];
-        const uint64_t from = gap->at[i], to = gap->at[i + 1];
-        const uint64_t paused = trace_paused_before(trace, to) - trace_paused_before(trace, from);
-        const uint64_t ns = to - from - paused;
+        enum cause cause = gap->cause[i];
+        uint64_t from = gap->at[i], to = gap->at[i + 1];
+        uint64_t paused = trace_paused_before(trace, to) - trace_paused_before(trace, from);
+        uint64_t ns = to - from - paused;
         char time[32];
         if (ns == 0)
             continue;
@@ -151,7 +151,7 @@ char *describe_briefly(const struct view *view, const struct pick *pick)
     const struct trace *trace = track->trace;
     const struct trace_record *record = &pick->copy;
     const struct trace_task *task = &trace->tasks[record->task];
-    const int64_t device = track->receiver[record->task];
+    int64_t device = track->receiver[record->task];
     const struct trace_gap gap = gap_before(view, pick);
     char part[32], *text = NULL;
     put_name(&text, task);
@@ -171,8 +171,8 @@ static void put_shapes(char **text, const struct trace_task *task)
 {
     static const char arrow[] = "<- ";
     const char *shape = task->shape, *reads = strstr(shape, arrow);
-    const bool cut = strlen(shape) + 1 == sizeof task->shape;
-    const int n = reads ? (int)(reads - shape) : (int)strlen(shape);
+    bool cut = strlen(shape) + 1 == sizeof task->shape;
+    int n = reads ? (int)(reads - shape) : (int)strlen(shape);
     if (n > 0)
         append_text(text, "writes %.*s%s", n, shape, reads ? "  " : "");
     if (reads)
@@ -183,7 +183,7 @@ static void put_shapes(char **text, const struct trace_task *task)
 /* Appends "predicted 2.00 ms (measured +5.0 %)", or from three times the prediction on "(45 times as long)". */
 static void put_prediction(char **text, double ns, double predicted)
 {
-    const double times = ns / predicted;
+    double times = ns / predicted;
     char part[32];
     append_text(text, "   predicted %s", format_ns(part, predicted));
     if (times >= 3)
@@ -198,10 +198,10 @@ char *describe_record(const struct track *track, size_t nth)
     const struct trace_record *record = &trace->records[nth];
     const struct trace_task *task = &trace->tasks[record->task];
     const struct trace_lane *lane = &trace->lanes[task->lane];
-    const double scale = trace->header.pace_scale;
-    const double ns = (double)(record->end - record->start) * scale;
-    const double per_s = ns > 0 ? 1e9 / ns : 0;
-    const double predicted = trace->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
+    double scale = trace->header.pace_scale;
+    double ns = (double)(record->end - record->start) * scale;
+    double per_s = ns > 0 ? 1e9 / ns : 0;
+    double predicted = trace->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
     char part[32], *text = NULL;
     put_identity(&text, track, record);
 

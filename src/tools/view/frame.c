@@ -24,8 +24,8 @@ static int draw_state(const struct view *view, int track_index, int right, int y
 {
     const struct track *track = view->tracks[track_index];
     const struct trace_header *header = &track->trace->header;
-    const enum trace_life life = trace_follow_life(track->follow);
-    const double pace = header->pace_scale;
+    enum trace_life life = trace_follow_life(track->follow);
+    double pace = header->pace_scale;
     const char *name = name_of_track(view, track_index), *kind = trace_kind_name(track->trace);
     char text[48];
     if (track->problem)
@@ -53,7 +53,7 @@ static const char *short_name(const struct track *track, uint32_t lane)
 {
     const char *name = track->purpose[lane];
     const char *group = track->trace->devices[track->trace->lanes[lane].device_index].id;
-    const size_t n = strlen(group);
+    size_t n = strlen(group);
     return strncmp(name, group, n) == 0 && name[n] == ' ' ? name + n + 1 : name;
 }
 
@@ -86,7 +86,7 @@ static const char *name_of_device(const struct view *view, const struct view_row
     for (const struct view_row *other = view->layout.rows; other < row; other++)
         if (other->kind == ROW_DEVICE)
             above = view->tracks[other->track]->trace->devices[other->index].name;
-    const bool known = strcmp(device->id, device->name) == 0 || strcmp(above, device->name) == 0;
+    bool known = strcmp(device->id, device->name) == 0 || strcmp(above, device->name) == 0;
     return known ? "" : device->name;
 }
 
@@ -94,8 +94,8 @@ static const char *name_of_device(const struct view *view, const struct view_row
 static void draw_device_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->tracks[row->track];
-    const int dot = view->scale, right = view->width - MARGIN * dot;
-    const int y = row->y + row->height / 2 - 8 * dot;
+    int dot = view->scale, right = view->width - MARGIN * dot;
+    int y = row->y + row->height / 2 - 8 * dot;
     const char *name = name_of_track(view, row->track), *id = track->trace->devices[row->index].id;
     char *text = format_string("%s %s%s", track->folded[row->index] ? "▸" : "▾", name, id);
     char *lanes = lane_names(view, row);
@@ -109,8 +109,8 @@ static void draw_device_label(const struct view *view, const struct view_row *ro
 static void draw_memory_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->tracks[row->track];
-    const int dot = view->scale, middle = row->y + row->height / 2;
-    const int x = 22 * dot, close = 2 * (GLYPH_HEIGHT - 3) * dot; /* small letters are lower than their glyphs */
+    int dot = view->scale, middle = row->y + row->height / 2;
+    int x = 22 * dot, close = 2 * (GLYPH_HEIGHT - 3) * dot; /* small letters are lower than their glyphs */
     char bytes[32];
     format_bytes(bytes, track->peak[row->index]);
     if (row->height >= 2 * GLYPH_HEIGHT * dot) {
@@ -130,17 +130,17 @@ static void draw_lane_label(const struct view *view, const struct view_row *row)
 {
     const struct track *track = view->tracks[row->track];
     const struct trace *trace = track->trace;
-    const int dot = view->scale, right = places_of(view).rows.x - 8 * dot;
-    const int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
-    const uint64_t from = clock_of(track, view->sight.from), to = MIN(clock_of(track, view->sight.to), track->now);
-    const double ns = (axis_of(track, to) - axis_of(track, from)) / trace->header.pace_scale;
+    int dot = view->scale, right = places_of(view).rows.x - 8 * dot;
+    int top = row->y + (row->height - GLYPH_HEIGHT * dot) / 2;
+    uint64_t from = clock_of(track, view->sight.from), to = MIN(clock_of(track, view->sight.to), track->now);
+    double ns = (axis_of(track, to) - axis_of(track, from)) / trace->header.pace_scale;
     const char *name = short_name(track, row->index);
     if (ns > 0) {
-        const double busy = (double)busy_between(&trace->bars[row->index], from, to);
-        const bool little = busy > 0 && busy < 0.005 * ns;
+        double busy = (double)busy_between(&trace->bars[row->index], from, to);
+        bool little = busy > 0 && busy < 0.005 * ns;
         put_small(view, AT_RIGHT, top, right, SOFT, little ? "<1%%" : "%.0f%%", 100 * busy / ns);
     }
-    const int end = right - width_of(view, "100%") - 6 * dot;
+    int end = right - width_of(view, "100%") - 6 * dot;
     if (row->height < GLYPH_HEIGHT * dot)
         put_small(view, 22 * dot, top, end, INK, "%s", name);
     else
@@ -189,8 +189,8 @@ static void draw_names(const struct view *view)
 static void draw_scroll_bar(const struct view *view)
 {
     const struct box box = places_of(view).rows;
-    const int dot = view->scale, left = box.x + box.w + 3 * dot;
-    const double all = view->layout.rows_height;
+    int dot = view->scale, left = box.x + box.w + 3 * dot;
+    double all = view->layout.rows_height;
     int above = 0, seen = 0;
     if (view->layout.rows_height <= box.h)
         return;
@@ -222,13 +222,13 @@ static void draw_margins(const struct view *view)
 static void draw_details(const struct view *view)
 {
     struct box box = places_of(view).details;
-    const int dot = view->scale, high = LINE * dot;
-    const int x = MARGIN * dot, y = box.y + 4 * dot;
+    int dot = view->scale, high = LINE * dot;
+    int x = MARGIN * dot, y = box.y + 4 * dot;
     char *text = find_details(view);
     fill(view, box.x, box.y, box.w, box.h, PANEL);
     put_lines(view, x, y, view->width - x, high, INK, SOFT, text);
     if (view->message[0] && !shows_blocker(view)) { /* it takes the place of the last line */
-        const int last = y + (view->layout.details_lines - 1) * high;
+        int last = y + (view->layout.details_lines - 1) * high;
         fill(view, box.x, last, box.w, high, PANEL);
         put_text(view, x, last, view->width - x, SOFT, "%s", view->message);
     }
@@ -252,12 +252,12 @@ static void draw_help(const struct view *view)
 static void draw_header(const struct view *view)
 {
     struct box box = places_of(view).header;
-    const int dot = view->scale;
+    int dot = view->scale;
     int right = box.w - 8 * dot;
     fill(view, box.x, box.y, box.w, box.h, PANEL);
     for (int i = view->n_tracks - 1; i >= 0; i--)
         right = draw_state(view, i, right, 4 * dot);
-    const bool follows = view->sight.follow && is_followed(view);
+    bool follows = view->sight.follow && is_followed(view);
     if (follows && is_frozen(view))
         right = draw_chip(view, right, 4 * dot, "still under the mouse", CALM);
     else if (follows)
@@ -274,7 +274,7 @@ static void draw_over_bars(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
     const struct pick after_gap = pick_after_gap(view);
-    const bool picked = is_picked(&view->selection.task), marked = view->selection.region.kind != NO_REGION;
+    bool picked = is_picked(&view->selection.task), marked = view->selection.region.kind != NO_REGION;
     if (marked) {
         shade_region(view);
         draw_region(view);

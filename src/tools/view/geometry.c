@@ -19,11 +19,11 @@ static int overview_height(const struct view *view)
 
 struct places places_of(const struct view *view)
 {
-    const int dot = view->scale, overview = overview_height(view);
-    const int top = (HEADER + overview + RULER) * dot, left = GUTTER * dot;
-    const int wide = view->width - left - 12 * dot;
-    const int legend = (view->layout.legend_lines * LINE + 8) * dot;
-    const int details = (view->layout.details_lines * LINE + 12) * dot, bottom = view->height - legend - details;
+    int dot = view->scale, overview = overview_height(view);
+    int top = (HEADER + overview + RULER) * dot, left = GUTTER * dot;
+    int wide = view->width - left - 12 * dot;
+    int legend = (view->layout.legend_lines * LINE + 8) * dot;
+    int details = (view->layout.details_lines * LINE + 12) * dot, bottom = view->height - legend - details;
     return (struct places){.header = {0, 0, view->width, HEADER * dot},
                            .overview = {left, (HEADER + 6) * dot, wide, MAX(overview - 10, 0) * dot},
                            .ruler = {left, (HEADER + overview) * dot, wide, RULER * dot},

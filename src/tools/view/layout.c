@@ -19,7 +19,7 @@ static bool has_task(const struct view *view, int track_index, uint32_t lane)
 {
     const struct trace *trace = view->tracks[track_index]->trace;
     const struct gesture *gesture = &view->mouse.gesture;
-    const bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
+    bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
     struct trace_running now;
     if (!dragged)
         return trace->bars[lane].n > 0 || trace_running(trace, lane, &now);
@@ -54,15 +54,15 @@ static void add_device(struct view *view, int track_index, uint32_t device)
 {
     const struct track *track = view->tracks[track_index];
     const struct trace *trace = track->trace;
-    const size_t before = view->layout.n_rows;
-    const bool folded = track->folded[device];
-    const bool little = track->peak[device] < fmax(0.01 * track->highest_peak, 1);
+    size_t before = view->layout.n_rows;
+    bool folded = track->folded[device];
+    bool little = track->peak[device] < fmax(0.01 * track->highest_peak, 1);
     bool runs = false;
     add_view_row(view, ROW_DEVICE, track_index, device);
     for (uint32_t i = 0; i < trace->header.n_lanes; i++) {
         if (trace->lanes[i].device_index != device)
             continue;
-        const bool lane_runs = has_task(view, track_index, i);
+        bool lane_runs = has_task(view, track_index, i);
         runs |= lane_runs;
         if (!lane_runs && !(track->board && trace->lanes[i].kind < LANE_CPU))
             continue;
@@ -119,11 +119,11 @@ static int sum_fixed_rows(const struct view *view)
  * to half of all; and what is left after that goes to lanes again. */
 static void grow_rows(struct view *view, double room)
 {
-    const int fixed = sum_fixed_rows(view), memory = sum_rows(view, ROW_MEMORY).good;
-    const int lane = sum_all_rows(view).good - fixed - memory;
-    const double all = lane + memory;
+    int fixed = sum_fixed_rows(view), memory = sum_rows(view, ROW_MEMORY).good;
+    int lane = sum_all_rows(view).good - fixed - memory;
+    double all = lane + memory;
     double grow[] = {[ROW_DEVICE] = 1, [ROW_LANE] = 1, [ROW_MEMORY] = 1};
-    const double most = memory > 0 ? TALL : limits_of_kind[ROW_LANE].most;
+    double most = memory > 0 ? TALL : limits_of_kind[ROW_LANE].most;
     if (all > 0)
         grow[ROW_LANE] = fmin((room - fixed) / all, most / limits_of_kind[ROW_LANE].good);
     if (memory > 0)
@@ -145,8 +145,8 @@ static void shrink_rows(struct view *view, int missing)
 {
     const struct sums device = sum_rows(view, ROW_DEVICE);
     const struct sums lane = sum_rows(view, ROW_LANE), memory = sum_rows(view, ROW_MEMORY);
-    const int spare = device.good - device.least + lane.good - lane.least; /* what rows that are not memory can give */
-    const int from_memory = MIN(MAX(missing * 2 / 3, missing - spare), memory.good - memory.least);
+    int spare = device.good - device.least + lane.good - lane.least; /* what rows that are not memory can give */
+    int from_memory = MIN(MAX(missing * 2 / 3, missing - spare), memory.good - memory.least);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.rows[i];
         struct limits limits = limits_of(view, row);
@@ -163,11 +163,11 @@ static void shrink_rows(struct view *view, int missing)
  * lanes shrink as far as they must, down to a dot. */
 static void squeeze_rows(struct view *view, double room)
 {
-    const int device = sum_rows(view, ROW_DEVICE).least, lane = sum_rows(view, ROW_LANE).least;
-    const double left = fmax(room - device, room / 2); /* for lanes */
+    int device = sum_rows(view, ROW_DEVICE).least, lane = sum_rows(view, ROW_LANE).least;
+    double left = fmax(room - device, room / 2); /* for lanes */
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         struct view_row *row = &view->layout.rows[i];
-        const double share = row->kind == ROW_DEVICE ? (room - left) / device : left / lane;
+        double share = row->kind == ROW_DEVICE ? (room - left) / device : left / lane;
         row->height = (int)(view->scale * fmin(share, 1) * limits_of(view, row).least);
         row->height = MAX(row->height, view->scale);
     }
@@ -179,7 +179,7 @@ static double room_for_rows(const struct view *view) { return (double)places_of(
  * and the good one: then not all are in sight.  Two traces must fit together. */
 static void fit_rows(struct view *view)
 {
-    const double room = room_for_rows(view);
+    double room = room_for_rows(view);
     const struct sums sum = sum_all_rows(view);
     view->layout.good_height = sum.good * view->scale;
     if (room >= sum.good)

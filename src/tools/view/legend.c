@@ -10,7 +10,7 @@ enum { LOW_LINES = 2 };
 /* A box of three layers, the upper ones darker. */
 static void draw_layers(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    const int height = size / 3;
+    int height = size / 3;
     for (int layer = 0; layer < 3; layer++)
         fill(view, x, y + layer * height, size, height, blend(colour, PANEL, 0.35 * layer));
 }
@@ -70,14 +70,14 @@ static void draw_flat_line(const struct view *view, int x, int y, int size, uint
 
 static void draw_dotted_line(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    const int dot = view->scale;
+    int dot = view->scale;
     for (int at = 0; at < size; at += QUEUED_APART * dot)
         fill(view, x + at, y + size / 2, dot, dot, colour);
 }
 
 static void draw_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    const int dot = view->scale;
+    int dot = view->scale;
     for (int i = 0; i < 2; i++)
         fill(view, x + 7 * i * dot, y + size / 2, 5 * dot, dot, colour);
 }
@@ -89,7 +89,7 @@ static void draw_upright_line(const struct view *view, int x, int y, int size, u
 
 static void draw_upright_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    const int dot = view->scale;
+    int dot = view->scale;
     for (int i = 0; i < 2; i++)
         fill(view, x + size / 2, y + 7 * i * dot, dot, 5 * dot, colour);
 }
@@ -97,7 +97,7 @@ static void draw_upright_dashes(const struct view *view, int x, int y, int size,
 /* A box with two holes at its upper edge and two at its lower one. */
 static void draw_holes(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    const int dot = view->scale;
+    int dot = view->scale;
     fill(view, x, y, size, size, colour);
     for (int column = 0; column < 2; column++)
         for (int row = 0; row < 2; row++)
@@ -130,7 +130,7 @@ struct legend_place { /* the next item's; the canvas is NULL while lines are cou
 
 static void begin_paragraph(const struct view *view, struct legend_place *at, const char *title)
 {
-    const int dot = view->scale;
+    int dot = view->scale;
     if (view->layout.low)
         return;
     if (at->lines > 0)
@@ -144,8 +144,8 @@ static void begin_paragraph(const struct view *view, struct legend_place *at, co
 static void draw_item(const struct view *view, struct legend_place *at, const char *text, enum sign_shape shape,
                       uint32_t colour)
 {
-    const int dot = view->scale, wide = width_of(view, text) + 17 * dot;
-    const bool last_line = view->layout.low && at->lines == LOW_LINES;
+    int dot = view->scale, wide = width_of(view, text) + 17 * dot;
+    bool last_line = view->layout.low && at->lines == LOW_LINES;
     if (last_line && at->x + wide + 12 * dot > view->width) {
         if (view->canvas && at->x < view->width)
             put_text(view, at->x, at->y + 5 * dot, view->width, INK, "…");
@@ -279,8 +279,8 @@ static void add_sign(struct signs *signs, bool seen, struct sign sign)
  * their sign. */
 static void add_signs_of_tasks(const struct view *view, struct signs *signs)
 {
-    const uint32_t bar = colour_number(view, 0);
-    const bool pale = view->layout.contents.pale || !view->canvas;
+    uint32_t bar = colour_number(view, 0);
+    bool pale = view->layout.contents.pale || !view->canvas;
     add_sign(signs, shows_loss(view), (struct sign){"loss", FLAT_LINE, LOSS});
     add_sign(signs, shows_borders(view), (struct sign){"a step begins", UPRIGHT_LINE, BORDER});
     add_sign(signs, shows_budget(view), (struct sign){"budget", DASHES, ACCENT});
@@ -296,8 +296,8 @@ static void add_signs_of_tasks(const struct view *view, struct signs *signs)
 static void add_signs_of_selection(const struct view *view, struct signs *signs)
 {
     const struct view_selection *selection = &view->selection;
-    const uint32_t dimmed = blend(colour_number(view, 0), PAPER, DIMMED);
-    const bool picked = is_picked(&selection->task);
+    uint32_t dimmed = blend(colour_number(view, 0), PAPER, DIMMED);
+    bool picked = is_picked(&selection->task);
     add_sign(signs, selection->critical, (struct sign){"not on the critical path", PALE_BOX, dimmed});
     add_sign(signs, selection->search[0], (struct sign){"other tasks", PALE_BOX, dimmed});
     add_sign(signs, picked, (struct sign){"selected", FRAME, INK});
@@ -315,9 +315,9 @@ static void add_signs_of_mouse(const struct view *view, struct signs *signs)
 {
     const struct box rows = places_of(view).rows;
     const struct pick after_gap = pick_after_gap(view);
-    const bool room = !view->still && !view->canvas;
-    const bool inside = is_inside(&rows, view->mouse.x, view->mouse.y);
-    const bool hovers = is_hovered(view) || (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING);
+    bool room = !view->still && !view->canvas;
+    bool inside = is_inside(&rows, view->mouse.x, view->mouse.y);
+    bool hovers = is_hovered(view) || (is_picked(&after_gap) && view->mouse.drag == DRAG_NOTHING);
     add_sign(signs, room || inside, (struct sign){"time at the mouse", UPRIGHT_LINE, SOFT});
     add_sign(signs, shows_blocker(view), (struct sign){"in the way", DASHED_FRAME, ACCENT});
     add_sign(signs, room || hovers, (struct sign){"under the mouse", FRAME, ACCENT});
@@ -336,7 +336,7 @@ size_t fill_signs(const struct view *view, struct sign all[MOST_SIGNS])
 static void draw_signs(const struct view *view, struct legend_place *at)
 {
     struct sign signs[MOST_SIGNS];
-    const size_t n = fill_signs(view, signs);
+    size_t n = fill_signs(view, signs);
     if (n > 0)
         begin_paragraph(view, at, "signs");
     for (size_t i = 0; i < n; i++)
@@ -345,9 +345,9 @@ static void draw_signs(const struct view *view, struct legend_place *at)
 
 static int draw_paragraphs(const struct view *view, int y)
 {
-    const int dot = view->scale;
-    const int titles = small_width(view, view->show_causes ? idle_title : "micro-batch") + 14 * dot;
-    const bool low = view->layout.low;
+    int dot = view->scale;
+    int titles = small_width(view, view->show_causes ? idle_title : "micro-batch") + 14 * dot;
+    bool low = view->layout.low;
     struct legend_place at = {.x = MARGIN * dot, .y = y, .left = MARGIN * dot};
     if (low) {
         at.lines = 1;

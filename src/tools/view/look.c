@@ -18,7 +18,7 @@ void look_at(struct view *view, double from, double to)
 /* The same, with a little air on both sides. */
 static void look_around(struct view *view, double from, double to)
 {
-    const double air = AIR * (to - from);
+    double air = AIR * (to - from);
     look_at(view, from - air, to + air);
 }
 
@@ -26,14 +26,14 @@ static void look_around(struct view *view, double from, double to)
  * and selected stays at its time in the first trace. */
 static void set_anchor(struct view *view, uint32_t number)
 {
-    const uint64_t zero = view->tracks[0]->zero;
+    uint64_t zero = view->tracks[0]->zero;
     view->sight.anchor = number;
     for (int i = 0; i < view->n_tracks; i++) {
         const struct trace_step *step = find_step(view->tracks[i], number);
         if (step)
             view->tracks[i]->zero = step->work;
     }
-    const double moved = axis_of(view->tracks[0], zero);
+    double moved = axis_of(view->tracks[0], zero);
     for (int i = 0; i < 2; i++)
         view->selection.region.at[i] += moved;
     for (int i = 0; i < view->selection.n_marks; i++)
@@ -81,7 +81,7 @@ void look_at_steps(struct view *view)
 static double wanted_length(const struct track *track, const struct trace_step *newest)
 {
     enum { LATEST = 9 };
-    const double second = 1e9;
+    double second = 1e9;
     double ns[LATEST];
     size_t n = 0;
     if (!newest)
@@ -97,12 +97,12 @@ void look_at_end(struct view *view)
     enum { SLACK = 3 };
     const struct track *track = view->tracks[0];
     const struct trace_step *newest = newest_step(track);
-    const double wanted = wanted_length(track, newest);
+    double wanted = wanted_length(track, newest);
     double length = view->sight.to - view->sight.from;
     set_anchor(view, newest ? newest->step : 0);
     if (!view->sight.zoomed && (length > SLACK * wanted || length < wanted / SLACK))
         length = wanted;
-    const double end = axis_of(track, track->now);
-    const double free = is_living(track) ? 0.13 : AIR; /* the share at the right: room for what comes */
+    double end = axis_of(track, track->now);
+    double free = is_living(track) ? 0.13 : AIR; /* the share at the right: room for what comes */
     look_at(view, end - (1 - free) * length, end + free * length);
 }

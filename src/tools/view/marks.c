@@ -21,7 +21,7 @@ static void outline_time(const struct view *view, const struct pick *pick, uint6
 {
     const struct track *track = view->tracks[pick->track];
     const struct view_row *row = row_of_record(view, pick->track, (size_t)pick->record);
-    const int dot = view->scale;
+    int dot = view->scale;
     if (!row)
         return;
     int from = mark_x(view, track, start) - 2 * dot;
@@ -59,8 +59,8 @@ static void draw_head(const struct view *view, int x, int y, uint32_t colour)
 static void draw_link_in_lane(const struct view *view, const struct view_row *row, int x0, int x1, bool arrives,
                               uint32_t colour)
 {
-    const int dot = view->scale;
-    const int y = arrives ? row->y : row->y + row->height - dot;
+    int dot = view->scale;
+    int y = arrives ? row->y : row->y + row->height - dot;
     fill(view, MIN(x0, x1), y, abs(x1 - x0), dot, colour);
     if (x1 - x0 >= 12 * dot)
         fill(view, x0, y - 2 * dot, dot, 5 * dot, colour); /* where it begins */
@@ -72,24 +72,24 @@ static void draw_link_in_lane(const struct view *view, const struct view_row *ro
  * selected task. */
 static void draw_link(const struct view *view, int track_index, const struct drawn_link *link, bool arrives)
 {
-    const uint32_t colour = arrives ? ACCENT : INK;
+    uint32_t colour = arrives ? ACCENT : INK;
     const struct track *track = view->tracks[track_index];
     const struct trace_record *records = track->trace->records;
     const struct view_row *from = row_of_record(view, track_index, link->producer);
     const struct view_row *to = row_of_record(view, track_index, link->consumer);
     const struct box rows = places_of(view).rows;
-    const int dot = view->scale, edge = rows.x + rows.w;
+    int dot = view->scale, edge = rows.x + rows.w;
     if (!from || !to)
         return;
-    const int x0 = mark_x(view, track, records[link->producer].end);
-    const int x1 = mark_x(view, track, records[link->consumer].start);
-    const int end = x0 < edge ? MIN(x1, edge) : x1;
+    int x0 = mark_x(view, track, records[link->producer].end);
+    int x1 = mark_x(view, track, records[link->consumer].start);
+    int end = x0 < edge ? MIN(x1, edge) : x1;
     if (from == to) {
         draw_link_in_lane(view, from, x0, end, arrives, colour);
         return;
     }
-    const bool down = from->y < to->y;
-    const int y0 = down ? from->y + from->height - dot : from->y;
+    bool down = from->y < to->y;
+    int y0 = down ? from->y + from->height - dot : from->y;
     int y1 = down ? to->y : to->y + to->height - dot;
     if (end < x1)
         y1 = y0 + (int)((int64_t)(y1 - y0) * (end - x0) / (x1 - x0));
@@ -141,11 +141,11 @@ bool shows_mark(const struct view *view)
 void draw_marks(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
-    const int dot = view->scale;
+    int dot = view->scale;
     for (int i = 0; i < view->selection.n_marks; i++) {
         if (!is_time_in_sight(view, view->selection.mark[i]))
             continue;
-        const int x = (int)x_of(view, view->selection.mark[i]);
+        int x = (int)x_of(view, view->selection.mark[i]);
         for (int y = rows.y; y < rows.y + rows.h; y += 6 * dot)
             fill(view, x, y, dot, 4 * dot, INK);
     }
@@ -173,7 +173,7 @@ bool is_covered(const struct times *times, int x, int wide)
 static void add_time(const struct view *view, struct times *times, double at, enum side side, uint32_t colour)
 {
     const struct box ruler = places_of(view).ruler;
-    const int dot = view->scale;
+    int dot = view->scale;
     struct shown_time *time = &times->times[times->n];
     if (!is_time_in_sight(view, at))
         return;
@@ -225,17 +225,17 @@ bool is_between_marks(const struct view *view, int x, int wide)
 static void draw_between(const struct view *view, const double mark[2])
 {
     const struct box ruler = places_of(view).ruler;
-    const int dot = view->scale, y = ruler.y + dot;
-    const double from = fmax(fmin(mark[0], mark[1]), view->sight.from);
-    const double to = fmin(fmax(mark[0], mark[1]), view->sight.to);
+    int dot = view->scale, y = ruler.y + dot;
+    double from = fmax(fmin(mark[0], mark[1]), view->sight.from);
+    double to = fmin(fmax(mark[0], mark[1]), view->sight.to);
     char text[32];
     if (from > to)
         return;
     format_ns(text, fabs(mark[1] - mark[0]));
-    const int left = (int)x_of(view, from);
-    const int right = (int)x_of(view, to);
-    const int wide = small_width(view, text) + 8 * dot;
-    const int at = MAX(MIN((left + right - wide) / 2, ruler.x + ruler.w - wide), ruler.x);
+    int left = (int)x_of(view, from);
+    int right = (int)x_of(view, to);
+    int wide = small_width(view, text) + 8 * dot;
+    int at = MAX(MIN((left + right - wide) / 2, ruler.x + ruler.w - wide), ruler.x);
     fill(view, left, y + 8 * dot, right - left, dot, INK);
     fill(view, at, y, wide, 16 * dot, INK);
     put_small(view, at + 4 * dot, y, at + wide, PAPER, "%s", text);
@@ -244,7 +244,7 @@ static void draw_between(const struct view *view, const double mark[2])
 void draw_times(const struct view *view)
 {
     const struct box ruler = places_of(view).ruler;
-    const int dot = view->scale, y = ruler.y + ruler.h - 18 * dot;
+    int dot = view->scale, y = ruler.y + ruler.h - 18 * dot;
     const struct times times = find_times(view);
     for (size_t i = 0; i < times.n; i++) {
         const struct shown_time *time = &times.times[i];
@@ -293,17 +293,17 @@ void draw_blocker(const struct view *view)
     const struct track *track = view->tracks[gesture->track];
     const struct box rows = places_of(view).rows;
     const struct view_row *row = row_of_blocker(view);
-    const int dot = view->scale;
+    int dot = view->scale;
     if (!row)
         return;
     char *text = fold_text(view->message, COLUMNS);
     const struct text_size size = measure_lines(view, text);
-    const int wide = size.width + 12 * dot;
-    const int from = x_in_rows(view, axis_of(track, gesture->blocker.copy.start)) - 2 * dot;
-    const int to = MAX(x_in_rows(view, axis_of(track, gesture->blocker.copy.end)) + 2 * dot, from + 5 * dot);
-    const int x = MAX(MIN(from, rows.x + rows.w - wide), rows.x);
-    const int high = (size.lines * NOTE_LINE + 4) * dot, below = row->y + row->height;
-    const int y = below + high <= rows.y + rows.h ? below : row->y - high;
+    int wide = size.width + 12 * dot;
+    int from = x_in_rows(view, axis_of(track, gesture->blocker.copy.start)) - 2 * dot;
+    int to = MAX(x_in_rows(view, axis_of(track, gesture->blocker.copy.end)) + 2 * dot, from + 5 * dot);
+    int x = MAX(MIN(from, rows.x + rows.w - wide), rows.x);
+    int high = (size.lines * NOTE_LINE + 4) * dot, below = row->y + row->height;
+    int y = below + high <= rows.y + rows.h ? below : row->y - high;
     draw_dashed_frame(view, &(struct box){from, row->y, to - from, row->height}, 3, ACCENT);
     fill(view, x, y, wide, high, ACCENT);
     put_lines(view, x + 6 * dot, y + 2 * dot, view->width, NOTE_LINE * dot, PAPER, PAPER, text);

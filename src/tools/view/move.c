@@ -30,7 +30,7 @@ static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_
 void take_up(struct view *view, const struct pick *pick)
 {
     const struct track *track = view->tracks[pick->track];
-    const uint32_t n_tasks = track->trace->header.n_tasks;
+    uint32_t n_tasks = track->trace->header.n_tasks;
     struct gesture *gesture = &view->mouse.gesture;
     free(gesture->spots);
     *gesture = (struct gesture){
@@ -47,7 +47,7 @@ static struct move place_under_mouse(const struct view *view)
 {
     const struct gesture *gesture = &view->mouse.gesture;
     const struct box rows = places_of(view).rows;
-    const int x = MAX(MIN(view->mouse.x, rows.x + rows.w - 1), rows.x);
+    int x = MAX(MIN(view->mouse.x, rows.x + rows.w - 1), rows.x);
     const struct view_row *row = row_at(view, x, view->mouse.y);
     bool lane = row && row->kind == ROW_LANE && row->track == gesture->track;
     struct move move = {
@@ -133,7 +133,7 @@ static bool is_shown_file(const struct view *view, const char *path)
 /* Never writes over a file that was read, since --output is claimed. */
 static void save_track(struct view *view, const struct track *track)
 {
-    const int length = (int)strlen(track->path) - (int)strlen(".txt");
+    int length = (int)strlen(track->path) - (int)strlen(".txt");
     char *path = view->save_as ? copy_string(view->save_as) : format_string("%.*s.moved.txt", length, track->path);
     struct problem *problem;
     if (is_shown_file(view, path))

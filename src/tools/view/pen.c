@@ -44,7 +44,7 @@ typedef uint32_t paint_kind(const struct paint *paint, uint32_t old, int x, int 
 static void paint_box(const struct view *view, const struct box *box, paint_kind *kind, const struct paint *paint)
 {
     struct canvas *canvas = view->canvas;
-    const int right = MIN(box->x + box->w, canvas->width), bottom = MIN(box->y + box->h, canvas->height);
+    int right = MIN(box->x + box->w, canvas->width), bottom = MIN(box->y + box->h, canvas->height);
     for (int y = MAX(box->y, 0); y < bottom; y++)
         for (int x = MAX(box->x, 0); x < right; x++) {
             uint32_t *pixel = &canvas->pixels[y * canvas->width + x];
@@ -92,15 +92,15 @@ void hatch(const struct view *view, const struct box *box, uint32_t colour, int 
 void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour)
 {
     enum { DASH = 5, THICK = 2 };
-    const int dot = view->scale;
-    const int right = box->x + box->w, bottom = box->y + box->h;
+    int dot = view->scale;
+    int right = box->x + box->w, bottom = box->y + box->h;
     for (int x = box->x; x < right; x += (DASH + gap) * dot) {
-        const int wide = MIN(DASH * dot, right - x);
+        int wide = MIN(DASH * dot, right - x);
         fill(view, x, box->y, wide, THICK * dot, colour);
         fill(view, x, bottom - THICK * dot, wide, THICK * dot, colour);
     }
     for (int y = box->y; y < bottom; y += (DASH + gap) * dot) {
-        const int high = MIN(DASH * dot, bottom - y);
+        int high = MIN(DASH * dot, bottom - y);
         fill(view, box->x, y, THICK * dot, high, colour);
         fill(view, right - THICK * dot, y, THICK * dot, high, colour);
     }

@@ -84,12 +84,12 @@ struct links links_of_pick(const struct view *view, const struct pick *pick)
     struct links links = {0};
     const struct trace *trace = view->tracks[pick->track]->trace;
     const struct trace_record *record = &pick->copy;
-    const size_t here = (size_t)pick->record;
+    size_t here = (size_t)pick->record;
     for (uint32_t i = 0; i < trace->header.n_tasks; i++) {
         const struct trace_task *task = &trace->tasks[i];
         for (uint32_t k = task->first_edge; k < task->first_edge + task->n_edges; k++) {
             const struct trace_edge *edge = &trace->edges[k];
-            const uint32_t apart = edge->previous_step != 0;
+            uint32_t apart = edge->previous_step != 0;
             if (i == record->task)
                 add_drawn_link(&links, trace_find_before(trace, edge->producer, record->step - apart, here),
                                pick->record);
@@ -167,8 +167,8 @@ static void add_lit_path(const struct view *view, struct highlight *highlight, c
                          const bool *found)
 {
     for (size_t i = 0; i < view->selection.n_path; i++) {
-        const size_t record = view->selection.path[i];
-        const uint32_t task = trace->records[record].task;
+        size_t record = view->selection.path[i];
+        uint32_t task = trace->records[record].task;
         if (found[task])
             add_lit_bar(highlight, trace->tasks[task].lane, bar_of(trace, record));
     }
@@ -204,9 +204,9 @@ void fill_lit(struct view *view)
     for (int k = 0; k < view->n_tracks; k++) {
         struct highlight *highlight = &view->selection.highlights[k];
         const struct track *track = view->tracks[k];
-        const bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
-        const bool same = !critical && !highlight->critical && strcmp(highlight->search, selection->search) == 0 &&
-                          highlight->changes == track->changes;
+        bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
+        bool same = !critical && !highlight->critical && strcmp(highlight->search, selection->search) == 0 &&
+                    highlight->changes == track->changes;
         if (highlight->lanes && dims && same)
             continue;
         forget_highlight(highlight);

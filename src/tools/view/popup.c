@@ -31,7 +31,7 @@ static struct columns measure_columns(const struct view *view, const char *text)
     const char *at = text;
     int i = 0, sum = 0;
     while (*at) {
-        const bool in_column = has_cells(at) && i < MOST_COLUMNS;
+        bool in_column = has_cells(at) && i < MOST_COLUMNS;
         at = next_cell(at, cell);
         if (in_column) {
             columns.width[i] = MAX(columns.width[i], width_of(view, cell));
@@ -57,9 +57,9 @@ static const char *put_cells(const struct view *view, const struct columns *colu
 {
     char cell[256];
     for (int i = 0; *line && *line != '\n'; i++) {
-        const char kind = *line;
+        char kind = *line;
         line = next_cell(line, cell);
-        const int wide = i < MOST_COLUMNS ? columns->width[i] : 0;
+        int wide = i < MOST_COLUMNS ? columns->width[i] : 0;
         if (kind == '\v')
             put_text(view, AT_RIGHT, y, x + wide, colour, "%s", cell);
         else
@@ -85,7 +85,7 @@ void draw_popup(const struct view *view, int x, int y, const char *text)
 {
     const struct columns columns = measure_columns(view, text);
     const struct box size = box_around(view, &columns);
-    const int dot = view->scale, high = LINE * dot;
+    int dot = view->scale, high = LINE * dot;
     x = MAX(MIN(x, view->width - size.w - 6 * dot), dot);
     y = MAX(MIN(y, view->height - size.h - 6 * dot), dot);
     fill(view, x - dot, y - dot, size.w + 2 * dot, size.h + 2 * dot, BORDER);
@@ -119,13 +119,13 @@ static int64_t badness(const struct view *view, const struct box *box, int left,
 {
     int64_t hidden = 0;
     int apart = INT32_MAX;
-    const int beside = overlap(box->x, box->x + box->w, left, right);
-    const int hides = view->selection.region.kind == PLACE ? box->w : MAX(beside, 0);
+    int beside = overlap(box->x, box->x + box->w, left, right);
+    int hides = view->selection.region.kind == PLACE ? box->w : MAX(beside, 0);
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         if (!tells_of(view, row) || !is_in_sight(view, row))
             continue;
-        const int high = overlap(box->y, box->y + box->h, row->y, row->y + row->height);
+        int high = overlap(box->y, box->y + box->h, row->y, row->y + row->height);
         hidden += (int64_t)hides * MAX(high, 0);
         apart = MIN(apart, MAX(-high, 0));
     }
@@ -143,7 +143,7 @@ static void try_place(const struct view *view, struct best_box *best, struct box
     const struct box rows = places_of(view).rows;
     box.x = MAX(MIN(box.x, rows.x + rows.w - box.w), rows.x);
     box.y = MAX(MIN(box.y, rows.y + rows.h - box.h), rows.y);
-    const int64_t bad = badness(view, &box, left, right);
+    int64_t bad = badness(view, &box, left, right);
     if (bad < best->badness)
         *best = (struct best_box){box, bad};
 }
@@ -154,14 +154,14 @@ struct box place_panel(const struct view *view, struct box size)
     enum { SIDES = 4 };
     const struct box rows = places_of(view).rows;
     const double *at = view->selection.region.at;
-    const int gap = PANEL_GAP * view->scale;
-    const int left = x_in_rows(view, fmin(at[0], at[1])) - gap;
-    const int right = x_in_rows(view, fmax(at[0], at[1])) + gap;
+    int gap = PANEL_GAP * view->scale;
+    int left = x_in_rows(view, fmin(at[0], at[1])) - gap;
+    int right = x_in_rows(view, fmax(at[0], at[1])) + gap;
     const int side[SIDES] = {right, left - size.w, rows.x + rows.w - size.w, rows.x};
     struct best_box best = {.badness = INT64_MAX};
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
-        const int below = row->y + row->height + gap, above = row->y - size.h - gap;
+        int below = row->y + row->height + gap, above = row->y - size.h - gap;
         for (int k = 0; k < SIDES; k++)
             try_place(view, &best, (struct box){side[k], below, size.w, size.h}, left, right);
         for (int k = 0; k < SIDES; k++)
@@ -175,7 +175,7 @@ struct box place_panel(const struct view *view, struct box size)
 static int room_for_panel(const struct view *view)
 {
     const struct box rows = places_of(view).rows;
-    const int least = MIN(rows.h, LEAST_LINES * LINE * view->scale);
+    int least = MIN(rows.h, LEAST_LINES * LINE * view->scale);
     int most = rows.h;
     if (view->selection.region.kind != PLACE)
         return MAX(most, least);
@@ -192,8 +192,8 @@ void draw_panel(const struct view *view)
     const struct panel *panel = &view->selection.panel;
     const struct table *table = panel->brief ? panel->brief : panel->table;
     /* Its title, its heading and the number of what is left out take a line each, its edges less than one. */
-    const size_t lines = (size_t)(room_for_panel(view) / (LINE * view->scale));
-    const size_t most = MIN(lines > 5 ? lines - 4 : 1, panel->n);
+    size_t lines = (size_t)(room_for_panel(view) / (LINE * view->scale));
+    size_t most = MIN(lines > 5 ? lines - 4 : 1, panel->n);
     struct begun_text begun;
     if (!table)
         return;
@@ -212,14 +212,14 @@ void draw_tooltip(const struct view *view)
 {
     const struct pick *hover = &view->mouse.hover;
     const struct pick after_gap = pick_after_gap(view);
-    const int dot = view->scale;
+    int dot = view->scale;
     if ((!is_picked(hover) && !is_picked(&after_gap)) || view->mouse.drag != DRAG_NOTHING ||
         view->selection.panel.table)
         return; /* a table is not covered */
     const struct view_row *row = row_at(view, view->mouse.x, view->mouse.y);
     char *text = is_picked(hover) ? describe_briefly(view, hover) : describe_gap(view, &after_gap);
     const struct box size = measure_popup(view, text);
-    const int x = view->mouse.x + 16 * dot, y = row->y + row->height + 6 * dot; /* it hides neither task nor gap */
+    int x = view->mouse.x + 16 * dot, y = row->y + row->height + 6 * dot; /* it hides neither task nor gap */
     draw_popup(view, x + size.w < view->width ? x : view->mouse.x - size.w - 8 * dot,
                y + size.h < view->height ? y : row->y - size.h - 6 * dot, text);
     free(text);

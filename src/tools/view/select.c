@@ -38,9 +38,9 @@ static void fill_work(const struct trace *trace, uint32_t lane, uint64_t from, u
 /* The rate of the work, as a share of the highest rate of its lane; NAN: not known. */
 static double share_of_peak(const struct stretch_work *work, const struct trace_lane *lane)
 {
-    const bool computes = work->flops > 0;
-    const double peak = computes ? lane->flops_per_s : lane->bytes_per_s;
-    const double seconds = fmax(work->ns, 1) / 1e9;
+    bool computes = work->flops > 0;
+    double peak = computes ? lane->flops_per_s : lane->bytes_per_s;
+    double seconds = fmax(work->ns, 1) / 1e9;
     if (peak <= 0 || work->ns <= 0)
         return NAN;
     return (computes ? work->flops : work->bytes) / seconds / peak;
@@ -52,7 +52,7 @@ static void add_lane_rows(struct view *view, int track_index, uint32_t number, d
     const struct track *track = view->tracks[track_index];
     const struct trace *trace = track->trace;
     const struct trace_lane *lane = &trace->lanes[number];
-    const bool is_link = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
+    bool is_link = lane->kind == LANE_UPLOAD || lane->kind == LANE_DOWNLOAD;
     struct stretch_work by_kind[KINDS] = {{0}};
     char name[64];
     snprintf(name, sizeof name, "%s%s", name_of_track(view, track_index), track->purpose[number]);
@@ -99,8 +99,8 @@ static void fill_stretch_panel(struct view *view)
         {"tasks", "tasks", CELL_COUNT, 7, 0},   {"ms", "ms", CELL_FIXED, 10, 3},
         {"of time", "share", CELL_SHARE, 7, 0}, {"MiB", NULL, CELL_RATE, 9, 1},
         {NULL, "bytes", CELL_COUNT, 0, 0},      {"of peak", "share_of_peak", CELL_SHARE, 7, 0}};
-    const double from = fmin(view->selection.region.at[0], view->selection.region.at[1]);
-    const double to = fmax(view->selection.region.at[0], view->selection.region.at[1]);
+    double from = fmin(view->selection.region.at[0], view->selection.region.at[1]);
+    double to = fmax(view->selection.region.at[0], view->selection.region.at[1]);
     struct panel *panel = &view->selection.panel;
     char text[32], bytes[32], begin[48];
     panel->table = new_table(columns, COUNT(columns));

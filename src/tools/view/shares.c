@@ -23,12 +23,12 @@ enum { SPAN_WIDTH = 12 }; /* dots */
 static uint32_t steps_of_span(const struct view *view, const struct track *track)
 {
     const struct trace_step_list *steps = track->steps;
-    const double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
+    double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
     uint32_t n = 1;
     if (steps->n < 2)
         return 1;
-    const double all = axis_of(track, steps->all[steps->n - 1].work) - axis_of(track, steps->all[0].work);
-    const double wide = pixels * all / (double)(steps->n - 1);
+    double all = axis_of(track, steps->all[steps->n - 1].work) - axis_of(track, steps->all[0].work);
+    double wide = pixels * all / (double)(steps->n - 1);
     while (n * wide < SPAN_WIDTH * view->scale && n < steps->n)
         n *= 2;
     return n;
@@ -47,7 +47,7 @@ static bool begins_span(const struct trace_step *steps, size_t i, uint32_t span)
 /* Is the time from one clock to another as wide as spans of steps are?  Narrower ones would only cost time. */
 static bool is_wide(const struct view *view, const struct track *track, uint64_t from, uint64_t to)
 {
-    const double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
+    double pixels = places_of(view).rows.w / (view->sight.to - view->sight.from);
     return (axis_of(track, to) - axis_of(track, from)) * pixels >= SPAN_WIDTH * view->scale;
 }
 
@@ -55,7 +55,7 @@ static bool is_wide(const struct view *view, const struct track *track, uint64_t
 static size_t first_of_spans(const struct view *view, const struct track *track, uint32_t span)
 {
     const struct trace_step *steps = track->steps->all;
-    const uint64_t from = clock_of(track, view->sight.from);
+    uint64_t from = clock_of(track, view->sight.from);
     size_t i = first_step_from(steps, track->steps->n, from + 1);
     if (i > 0)
         i--; /* this step is under way there */
@@ -67,7 +67,7 @@ static size_t first_of_spans(const struct view *view, const struct track *track,
 /* The clock at which step i begins, or for the first step what ran before it. */
 static uint64_t begin_of_step(const struct track *track, size_t i)
 {
-    const uint64_t work = track->steps->all[i].work;
+    uint64_t work = track->steps->all[i].work;
     return i > 0 ? work : MIN(work, track->trace->records[0].start);
 }
 
@@ -81,9 +81,9 @@ static void add_edge(struct shares *shares, uint64_t clock)
 static void fill_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
     const struct trace_step *steps = track->steps->all;
-    const size_t n = track->steps->n;
-    const uint64_t to = clock_of(track, view->sight.to);
-    const uint32_t span = steps_of_span(view, track);
+    size_t n = track->steps->n;
+    uint64_t to = clock_of(track, view->sight.to);
+    uint32_t span = steps_of_span(view, track);
     uint64_t edge = 0; /* the last one */
     bool after = true; /* a span begins at step i, whatever its number is, since an interlude was before it */
     shares->n_edges = 0;
@@ -113,7 +113,7 @@ static size_t first_edge_after(const struct view *view, int track, int x)
 {
     size_t low = 0, high = view->shares[track].n_edges;
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
         if (pixel_of_edge(view, track, middle) <= x)
             low = middle + 1;
         else
@@ -124,7 +124,7 @@ static size_t first_edge_after(const struct view *view, int track, int x)
 
 int span_end(const struct view *view, int track, int x)
 {
-    const size_t i = first_edge_after(view, track, x);
+    size_t i = first_edge_after(view, track, x);
     return i > 0 && i < view->shares[track].n_edges ? pixel_of_edge(view, track, i) : x + 1;
 }
 
@@ -145,12 +145,12 @@ static bool is_valid(const struct share_block *block, const struct bar *last)
 static void update_sums(const struct view *view, const struct track *track, uint32_t lane, struct lane_shares *shares)
 {
     const struct bars *bars = &track->trace->bars[lane];
-    const size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
+    size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
     while (shares->n > 0 &&
            (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->all[shares->n * BARS_IN_BLOCK - 1])))
         shares->n--;
     while (shares->n < n) {
-        const size_t first = shares->n * BARS_IN_BLOCK;
+        size_t first = shares->n * BARS_IN_BLOCK;
         shares->blocks = grow(shares->blocks, &shares->cap, shares->n + 1, sizeof *shares->blocks);
         struct share_block *block = &shares->blocks[shares->n++];
         const struct bar *last = &bars->all[first + BARS_IN_BLOCK - 1];
@@ -211,7 +211,7 @@ void sum_shares(const struct view *view, int track_index, uint32_t lane, size_t 
         return;
     }
     /* A block in which a span ends counts as the next one's, so that each counts once. */
-    const size_t before = i / BARS_IN_BLOCK, after = end / BARS_IN_BLOCK;
+    size_t before = i / BARS_IN_BLOCK, after = end / BARS_IN_BLOCK;
     for (size_t k = 0; k < GROUPS; k++)
         ns[k] = shares->blocks[after - 1].ns[k] - (before > 0 ? shares->blocks[before - 1].ns[k] : 0);
 }

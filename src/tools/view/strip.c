@@ -32,7 +32,7 @@ static double median_step_ns(const struct track *track)
     size_t n = track->steps->n;
     while (n > 0 && is_unfinished(track, &track->steps->all[n - 1]))
         n--;
-    const size_t sample = MIN(n, COUNT(ns));
+    size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
         ns[i] = step_ns(track, &track->steps->all[i * n / sample]);
     return n > 0 ? median(ns, sample) : 0;
@@ -45,7 +45,7 @@ static void draw_step(const struct view *view, size_t i, double top)
     const struct track *track = view->tracks[0];
     const struct trace_step *step = &track->steps->all[i];
     const struct box box = places_of(view).overview;
-    const size_t n = track->steps->n, pixels = (size_t)box.w;
+    size_t n = track->steps->n, pixels = (size_t)box.w;
     int left = box.x + (int)(i * pixels / n);
     int width = box.x + (int)((i + 1) * pixels / n) - left;
     int high = is_unfinished(track, step) ? 2 * view->scale : (int)(fmin(step_ns(track, step) / top, 1) * box.h);
@@ -82,8 +82,8 @@ static void draw_loss(const struct view *view)
     enum { MOST_POINTS = 512 };
     const struct trace_step_list *steps = view->tracks[0]->steps;
     const struct box box = places_of(view).overview;
-    const int dot = view->scale;
-    const size_t stride = stride_of_steps(steps->n, MOST_POINTS);
+    int dot = view->scale;
+    size_t stride = stride_of_steps(steps->n, MOST_POINTS);
     double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < steps->n; i += stride) {
@@ -97,8 +97,8 @@ static void draw_loss(const struct view *view)
     for (size_t i = 0; i < n; i++) {
         if (isnan(loss[i]))
             continue;
-        const int to_x = box.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * box.w);
-        const int to_y = box.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (box.h - 3 * dot));
+        int to_x = box.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * box.w);
+        int to_y = box.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (box.h - 3 * dot));
         if (!first)
             draw_loss_line(view, x, y, to_x, to_y);
         x = to_x;
@@ -115,8 +115,8 @@ static void draw_loss(const struct view *view)
 static void draw_quiet_overview(const struct view *view)
 {
     const struct box box = places_of(view).overview;
-    const size_t n = view->tracks[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
-    const int dot = view->scale, high = 3 * dot;
+    size_t n = view->tracks[0]->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
+    int dot = view->scale, high = 3 * dot;
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, 1);
     fill(view, box.x, box.y, box.w, box.h - high, PANEL);
@@ -127,10 +127,10 @@ static void draw_overview(const struct view *view)
 {
     const struct track *track = view->tracks[0];
     const struct box box = places_of(view).overview;
-    const size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
-    const double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
-    const bool loss = shows_loss(view);
-    const int dot = view->scale, y = loss ? box.y - 2 * dot : box.y + box.h / 2 - SMALL_LINE * dot;
+    size_t n = track->steps->n, stride = stride_of_steps(n, (size_t)MAX(2 * box.w, 1));
+    double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
+    bool loss = shows_loss(view);
+    int dot = view->scale, y = loss ? box.y - 2 * dot : box.y + box.h / 2 - SMALL_LINE * dot;
     char text[32];
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, fmax(2 * middle, 1));
@@ -150,17 +150,17 @@ static void draw_ticks(const struct view *view)
     enum { APART = 110 }; /* dots from tick to tick, at least */
     const struct times times = find_times(view);
     const struct box ruler = places_of(view).ruler;
-    const int dot = view->scale, bottom = ruler.y + ruler.h;
-    const double tick = tick_length((view->sight.to - view->sight.from) * APART * dot / ruler.w);
-    const double first = ceil(view->sight.from / tick);
-    const double n = floor(view->sight.to / tick) - first;
+    int dot = view->scale, bottom = ruler.y + ruler.h;
+    double tick = tick_length((view->sight.to - view->sight.from) * APART * dot / ruler.w);
+    double first = ceil(view->sight.from / tick);
+    double n = floor(view->sight.to / tick) - first;
     for (double i = 0; i <= n; i++) {
-        const double at = (first + i) * tick;
-        const int x = (int)x_of(view, at);
+        double at = (first + i) * tick;
+        int x = (int)x_of(view, at);
         char text[48];
         format_axis(view, text, at, tick);
         fill(view, x, bottom - TICK * dot, dot, TICK * dot, BORDER);
-        const int wide = small_width(view, text) + TICK_GAP * dot;
+        int wide = small_width(view, text) + TICK_GAP * dot;
         if (x + wide < ruler.x + ruler.w && !is_covered(&times, x, wide))
             put_small(view, x + TICK_GAP * dot, bottom - SMALL_LINE * dot, view->width, SOFT, "%s", text);
     }
@@ -172,7 +172,7 @@ static size_t first_step_right(const struct view *view, const struct track *trac
 {
     size_t low = i, high = n;
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
         if (axis_of(track, track->steps->all[middle].work) < view->sight.to)
             low = middle + 1;
         else
@@ -190,7 +190,7 @@ struct step_range { /* steps [begin, end), by index */
 static struct step_range find_steps_in_sight(const struct view *view, const struct track *track)
 {
     const struct trace_step *step = track->steps->all, *newest = newest_step(track);
-    const size_t n = newest ? (size_t)(newest - step) + 1 : 0;
+    size_t n = newest ? (size_t)(newest - step) + 1 : 0;
     struct step_range range = {.begin = first_step_from(step, n, clock_of(track, view->sight.from))};
     range.end = first_step_right(view, track, range.begin, n);
     return range;
@@ -214,9 +214,9 @@ static int border_x(const struct view *view, const struct track *track, size_t i
 /* Has the line of step i room among those of the range?  A stretch of short steps has no lines. */
 static bool has_border(const struct view *view, const struct track *track, size_t i, struct step_range range)
 {
-    const int least = 8 * view->scale, x = border_x(view, track, i);
-    const bool free_before = i == range.begin || x - border_x(view, track, i - 1) >= least;
-    const bool free_after = i + 1 == range.end || border_x(view, track, i + 1) - x >= least;
+    int least = 8 * view->scale, x = border_x(view, track, i);
+    bool free_before = i == range.begin || x - border_x(view, track, i - 1) >= least;
+    bool free_after = i + 1 == range.end || border_x(view, track, i + 1) - x >= least;
     return free_before && free_after;
 }
 
@@ -246,10 +246,10 @@ static bool begins_before_sight(const struct view *view, uint64_t clock)
 static struct interlude interlude_at_left(const struct view *view, const struct trace_step *step)
 {
     const struct track *track = view->tracks[0];
-    const uint64_t clock = clock_of(track, view->sight.from);
+    uint64_t clock = clock_of(track, view->sight.from);
     const struct interlude before = find_interludes(track, clock).before;
-    const bool has_begun = before.start > step->work;
-    const bool all_has_ended = clock >= track->last;
+    bool has_begun = before.start > step->work;
+    bool all_has_ended = clock >= track->last;
     return has_begun && !all_has_ended ? before : (struct interlude){.start = step->work};
 }
 
@@ -264,11 +264,11 @@ static int draw_interlude(const struct view *view, size_t i, int least, int free
         interlude = interlude_at_left(view, step);
     if (!interlude.name)
         return free_to;
-    const double at = fmax(x_of(view, axis_of(track, interlude.start)), places_of(view).ruler.x);
+    double at = fmax(x_of(view, axis_of(track, interlude.start)), places_of(view).ruler.x);
     if (at > free_to)
         return free_to;
-    const int x = MAX((int)at, least);
-    const int wide = width_of(view, interlude.name);
+    int x = MAX((int)at, least);
+    int wide = width_of(view, interlude.name);
     if (x + wide > free_to || is_between_marks(view, x, wide))
         return free_to;
     put_text(view, x, places_of(view).ruler.y + 2 * view->scale, view->width, SOFT, "%s", interlude.name);
@@ -294,7 +294,7 @@ static struct step_number place_number(const struct view *view, size_t i, const 
 {
     const struct trace_step *step = &view->tracks[0]->steps->all[i];
     const struct box box = places_of(view).ruler;
-    const bool is_asked = i == room->newest || i == room->anchor;
+    bool is_asked = i == room->newest || i == room->anchor;
     struct step_number number = {.shown = false};
     if (step->step % room->stride != 0 && !is_asked) /* most steps of a long run: no text is made for them */
         return number;
@@ -307,8 +307,7 @@ static struct step_number place_number(const struct view *view, size_t i, const 
     number.x = (int)fmax(x_of(view, axis_of(view->tracks[0], step->work)), box.x);
     if (is_asked)
         number.x = MIN(number.x, box.x + box.w - number.wide);
-    const bool has_room =
-        number.x + number.wide <= room->free_to && (i <= room->anchor || number.x >= room->anchor_end);
+    bool has_room = number.x + number.wide <= room->free_to && (i <= room->anchor || number.x >= room->anchor_end);
     number.shown = has_room && !is_between_marks(view, number.x, number.wide);
     return number;
 }
@@ -325,13 +324,13 @@ static struct number_room find_room(const struct view *view, size_t first, size_
     const struct track *track = view->tracks[0];
     const struct box box = places_of(view).ruler;
     const struct trace_step *anchor = find_step(track, view->sight.anchor);
-    const double most = (double)box.w / (90 * view->scale); /* numbers that have room */
+    double most = (double)box.w / (90 * view->scale); /* numbers that have room */
     struct number_room room = {.stride = (uint32_t)fmax(tick_length((double)(end - first) / most), 1),
                                .newest = end - 1,
                                .anchor = SIZE_MAX,
                                .anchor_end = box.x,
                                .free_to = box.x + box.w};
-    const size_t i = anchor ? (size_t)(anchor - track->steps->all) : SIZE_MAX;
+    size_t i = anchor ? (size_t)(anchor - track->steps->all) : SIZE_MAX;
     if (i < first || i >= end || anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
         return room;
     room.anchor = i;
@@ -356,11 +355,11 @@ static bool draw_step_numbers(const struct view *view)
     struct number_room room = find_room(view, range.begin, range.end);
     for (size_t i = range.end; i-- > range.begin;) {
         const struct step_number number = place_number(view, i, &room);
-        const int free_from = i > room.anchor ? room.anchor_end : box.x;
-        const int least = number.shown ? end_with_gap(view, &number) : free_from;
+        int free_from = i > room.anchor ? room.anchor_end : box.x;
+        int least = number.shown ? end_with_gap(view, &number) : free_from;
         int begins = draw_interlude(view, i, least, room.free_to);
         if (number.shown) {
-            const bool is_anchor = track->steps->all[i].step == view->sight.anchor;
+            bool is_anchor = track->steps->all[i].step == view->sight.anchor;
             put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
             begins = number.x;
             has_anchor |= is_anchor;
@@ -375,7 +374,7 @@ static bool draw_step_numbers(const struct view *view)
 static void draw_anchor_beside(const struct view *view)
 {
     const struct box box = places_of(view).ruler;
-    const int dot = view->scale;
+    int dot = view->scale;
     put_small(view, MARGIN * dot, box.y + box.h - SMALL_LINE * dot, box.x - BESIDE * dot, ACCENT,
               "time from step %" PRIu32, view->sight.anchor);
 }
@@ -385,7 +384,7 @@ static void draw_anchor_beside(const struct view *view)
 void draw_strip(const struct view *view)
 {
     const struct places places = places_of(view);
-    const bool simulated = view->tracks[0]->trace->header.kind == TRACE_SIMULATED;
+    bool simulated = view->tracks[0]->trace->header.kind == TRACE_SIMULATED;
     fill(view, 0, places.header.h, view->width, places.ruler.y - places.header.h, PANEL);
     fill(view, 0, places.ruler.y, view->width, places.rows.y - places.ruler.y, PAPER);
     fill(view, 0, places.ruler.y, view->width, view->scale, RULE);

@@ -5,7 +5,7 @@
  * does not tell that it reads them. */
 size_t kind_of_task(const struct trace *trace, const struct trace_task *task)
 {
-    const uint32_t lane = trace->lanes[task->lane].kind;
+    uint32_t lane = trace->lanes[task->lane].kind;
     if (task->of_weights && strcmp(task->name, trace->header.role[task->role]) != 0)
         return KIND_WEIGHTS;
     if (lane == LANE_UPLOAD && has_role(trace, task, "other"))

@@ -8,7 +8,7 @@
 const struct trace_step *find_step(const struct track *track, uint32_t step)
 {
     const struct trace_step_list *steps = track->steps;
-    const size_t n = first_step_of(steps, (uint64_t)step + 1); /* steps up to that one */
+    size_t n = first_step_of(steps, (uint64_t)step + 1); /* steps up to that one */
     if (steps->n == 0)
         return NULL;
     return n > 0 ? &steps->all[n - 1] : &steps->all[0];
@@ -33,10 +33,10 @@ struct interludes find_interludes(const struct track *track, uint64_t clock)
     for (uint32_t k = 0; k < TRACE_LISTS; k++) {
         const char *name = track->trace->header.list[k];
         const struct trace_step *runs = track->trace->steps[k].all;
-        const size_t n = track->trace->steps[k].n;
+        size_t n = track->trace->steps[k].n;
         if (k == track->list)
             continue;
-        const size_t i = first_step_from(runs, n, clock);
+        size_t i = first_step_from(runs, n, clock);
         if (i > 0 && runs[i - 1].work > found.before.start)
             found.before = (struct interlude){name, runs[i - 1].work};
         if (i < n && runs[i].work < found.after.start)
@@ -47,8 +47,8 @@ struct interludes find_interludes(const struct track *track, uint64_t clock)
 
 struct interlude find_interlude(const struct track *track, const struct trace_step *step)
 {
-    const bool last = step + 1 == track->steps->all + track->steps->n;
-    const uint64_t next_step = last ? UINT64_MAX : step[1].work;
+    bool last = step + 1 == track->steps->all + track->steps->n;
+    uint64_t next_step = last ? UINT64_MAX : step[1].work;
     const struct interlude after = find_interludes(track, step->work).after;
     return after.start < next_step ? after : (struct interlude){.start = next_step};
 }
@@ -56,8 +56,8 @@ struct interlude find_interlude(const struct track *track, const struct trace_st
 double step_ns(const struct track *track, const struct trace_step *step)
 {
     const struct trace_step *next = step + 1;
-    const bool last = next == track->steps->all + track->steps->n || next->step != step->step + 1 ||
-                      next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
+    bool last = next == track->steps->all + track->steps->n || next->step != step->step + 1 ||
+                next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
     const struct interlude after = find_interlude(track, step);
     uint64_t end = last || after.name ? end_of_last(track, step) : next->work;
     if (after.name)
@@ -90,7 +90,7 @@ double step_loss(const struct track *track, const struct trace_step *step)
         record = trace_find_from(track->trace, (uint32_t)track->report, step->step, 0);
     if (record == NONE)
         return NAN;
-    const double loss = track->trace->records[record].loss;
+    double loss = track->trace->records[record].loss;
     return isfinite(loss) && loss > 0 ? loss : NAN;
 }
 
@@ -100,7 +100,7 @@ double last_loss(const struct track *track)
     enum { IN_FLIGHT = 8 };
     const struct trace_step_list *steps = track->steps;
     for (size_t i = steps->n; i > 0 && i + IN_FLIGHT > steps->n; i--) {
-        const double loss = step_loss(track, &steps->all[i - 1]);
+        double loss = step_loss(track, &steps->all[i - 1]);
         if (!isnan(loss))
             return loss;
     }
@@ -131,12 +131,12 @@ static bool pauses_before(const void *item, const void *key)
 uint64_t clock_of(const struct track *track, double axis)
 {
     const struct trace *trace = track->trace;
-    const double ns = axis / trace->header.pace_scale;
-    const uint64_t zero = run_until(track, track->zero);
-    const uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
-    const uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
-    const uint64_t at = zero - before + after;
-    const size_t n = lower_bound(&at, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
+    double ns = axis / trace->header.pace_scale;
+    uint64_t zero = run_until(track, track->zero);
+    uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
+    uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
+    uint64_t at = zero - before + after;
+    size_t n = lower_bound(&at, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
     if (n == 0)
         return at;
     const struct pause *last = &trace->pauses[n - 1];
@@ -148,7 +148,7 @@ uint64_t clock_of(const struct track *track, double axis)
 /* The clock while the trainer runs, its last sign of life when it is stopped, else 0. */
 static uint64_t present(const struct track *track)
 {
-    const enum trace_life life = trace_follow_life(track->follow);
+    enum trace_life life = trace_follow_life(track->follow);
     if (life == LIFE_RUNS)
         return now_ns();
     if (life == LIFE_STOPPED)
@@ -168,7 +168,7 @@ static int64_t find_report(const struct track *track)
 /* Updates what follows from the trace. */
 static void update_track(struct track *track)
 {
-    const enum trace_life life = trace_follow_life(track->follow);
+    enum trace_life life = trace_follow_life(track->follow);
     const struct trace_header *header = &track->trace->header;
     track->changes++;
     track->list = find_trace_list(track->trace, track->path, NULL);
@@ -196,9 +196,9 @@ static int64_t *find_receivers(const struct trace *trace)
         receiver[i] = NONE;
     for (uint32_t i = 0; i < trace->header.n_tasks; i++) {
         const struct trace_task *reader = &trace->tasks[i];
-        const uint32_t device = trace->lanes[reader->lane].device_index;
+        uint32_t device = trace->lanes[reader->lane].device_index;
         for (uint32_t k = reader->first_edge; k < reader->first_edge + reader->n_edges; k++) {
-            const uint32_t from = trace->edges[k].producer;
+            uint32_t from = trace->edges[k].producer;
             const struct trace_lane *lane = &trace->lanes[trace->tasks[from].lane];
             if (lane->kind == LANE_DOWNLOAD && device != lane->device_index && !trace->edges[k].reuse &&
                 receiver[from] == NONE)
@@ -211,7 +211,7 @@ static int64_t *find_receivers(const struct trace *trace)
 void renew_track(struct track *track)
 {
     const char *path = track->board ? board_trace(track->board) : track->path;
-    const uint32_t had = track->trace ? track->trace->header.n_devices : 0;
+    uint32_t had = track->trace ? track->trace->header.n_devices : 0;
     if (track->follow)
         trace_follow_close(track->follow);
     must(trace_follow_open(path, &track->follow));

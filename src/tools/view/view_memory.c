@@ -51,13 +51,13 @@ static void draw_areas(const struct view *view, const struct view_row *row, cons
     size_t next = (size_t)(first - use->amounts) + 1; /* the first amount after the column */
     struct memory_column columns[MOST_PIXELS];
     int n = 0;
-    const bool spans = is_far_out(view, track);
+    bool spans = is_far_out(view, track);
     int x = box->x, width = 1;
     while (x < box->x + box->w) {
-        const size_t before = next;
+        size_t before = next;
         if (spans)
             width = span_end(view, row->track, x) - x;
-        const uint64_t clock = view->clocks[row->track][x + width - box->x];
+        uint64_t clock = view->clocks[row->track][x + width - box->x];
         if (clock > track->now)
             break;
         next = next_amount(use, next, clock);
@@ -88,14 +88,14 @@ static int y_of(const struct box *box, double bytes, double top)
 /* The bytes from line to line: a power of two.  Each line has room for its number, and there are one to four lines. */
 static double tick_of(const struct view *view, const struct box *box, double top)
 {
-    const double with_room = exp2(ceil(log2(top * fmax(24.0 * view->scale / MAX(box->h, 1), 0.2))));
+    double with_room = exp2(ceil(log2(top * fmax(24.0 * view->scale / MAX(box->h, 1), 0.2))));
     return fmin(with_room, exp2(floor(log2(top / 1.02))));
 }
 
 /* The budget, where it is on the axis; else 0. */
 static double shown_budget(const struct track *track, uint32_t device, double top)
 {
-    const double budget = (double)track->trace->devices[device].budget;
+    double budget = (double)track->trace->devices[device].budget;
     return budget <= top ? budget : 0;
 }
 
@@ -108,8 +108,8 @@ double budget_in_sight(const struct view *view, const struct view_row *row)
 /* Writes bytes beside their line, but within the row. */
 static void label_line(const struct view *view, const struct view_row *row, int line, double bytes, uint32_t colour)
 {
-    const int dot = view->scale, right = places_of(view).rows.x - 6 * dot;
-    const int y = MAX(MIN(line - 8 * dot, row->y + row->height - 15 * dot), row->y - 2 * dot);
+    int dot = view->scale, right = places_of(view).rows.x - 6 * dot;
+    int y = MAX(MIN(line - 8 * dot, row->y + row->height - 15 * dot), row->y - 2 * dot);
     char text[32];
     put_small(view, AT_RIGHT, y, right, colour, "%s", format_bytes(text, bytes));
 }
@@ -133,10 +133,10 @@ static struct memory_axis axis_of_row(const struct view *view, const struct view
 void draw_axis_labels(const struct view *view, const struct view_row *row)
 {
     const struct memory_axis axis = axis_of_row(view, row);
-    const int dot = view->scale;
-    const int budget_y = y_of(&axis.box, axis.budget, axis.top);
+    int dot = view->scale;
+    int budget_y = y_of(&axis.box, axis.budget, axis.top);
     for (double at = axis.tick; at < axis.top; at += axis.tick) {
-        const int y = y_of(&axis.box, at, axis.top);
+        int y = y_of(&axis.box, at, axis.top);
         if (axis.budget == 0 || (abs(y - budget_y) >= 12 * dot && axis.box.h >= 24 * dot))
             label_line(view, row, y, at, SOFT);
     }
@@ -148,7 +148,7 @@ void draw_memory(const struct view *view, const struct view_row *row, struct con
 {
     const struct memory_axis axis = axis_of_row(view, row);
     const struct box *box = &axis.box;
-    const int dot = view->scale;
+    int dot = view->scale;
     draw_areas(view, row, box, axis.top, contents);
     for (double at = axis.tick; at < axis.top; at += axis.tick)
         shade(view, &(struct box){box->x, y_of(box, at, axis.top), box->w, dot}, INK, 0.25);

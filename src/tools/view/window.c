@@ -51,11 +51,11 @@ static bool find_surface(struct view_window *window)
 /* Libraries below SDL tell stderr what they miss; SDL_GetError() has it too, and the caller says it. */
 static bool start_sdl(void)
 {
-    const int terminal = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    const bool is_quiet = terminal >= 0 && nowhere >= 0;
+    int terminal = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    bool is_quiet = terminal >= 0 && nowhere >= 0;
     if (is_quiet)
         dup2(nowhere, STDERR_FILENO);
-    const bool started = SDL_Init(SDL_INIT_VIDEO) == 0;
+    bool started = SDL_Init(SDL_INIT_VIDEO) == 0;
     if (is_quiet)
         dup2(terminal, STDERR_FILENO);
     if (terminal >= 0)
@@ -120,7 +120,7 @@ static void take_event(struct view_window *window, const SDL_Event *event)
 {
     char text[32];
     const char *name = event->type == SDL_KEYDOWN ? name_of_key(event->key.keysym.sym, text) : NULL;
-    const enum shift_key shift = SDL_GetModState() & KMOD_SHIFT ? SHIFT_DOWN : SHIFT_UP;
+    enum shift_key shift = SDL_GetModState() & KMOD_SHIFT ? SHIFT_DOWN : SHIFT_UP;
     if (event->type == SDL_QUIT)
         window->view->quit = true;
     else if (name)

@@ -98,8 +98,8 @@ struct watchdog {
 /* Counts the seconds without progress while runs are open. */
 static void look_for_stall(struct watchdog *watchdog)
 {
-    const double seconds = 1e-9 * (double)nap.tv_nsec;
-    const int n_queues = watched ? watched->running->n_queues : 0;
+    double seconds = 1e-9 * (double)nap.tv_nsec;
+    int n_queues = watched ? watched->running->n_queues : 0;
     uint64_t progress = 0, open = 0;
     for (int i = 0; i < n_queues; i++) {
         const struct queue *queue = &watched->running->queues[i];
@@ -130,8 +130,8 @@ static void print_stall(struct watchdog *watchdog)
 
 static void *watchdog_main(void *unused)
 {
-    const int times_of_patience = 5;
-    const double seconds_after_signal = 5;
+    int times_of_patience = 5;
+    double seconds_after_signal = 5;
     struct watchdog watchdog = {0};
     while (true) {
         pthread_mutex_lock(&watching);

@@ -254,7 +254,7 @@ static void expect_same_causes(const char *what, const struct trace *trace, uint
                  record < trace->records + trace->n_records && !runs_now; record++)
                 runs_now = trace->tasks[record->task].lane == lane && trace->tasks[record->task].list == steps.list &&
                            record->start <= time[i] && time[i] < record->end;
-            const uint64_t length = time[i + 1] - time[i];
+            uint64_t length = time[i + 1] - time[i];
             if (runs_now)
                 busy += length;
             else

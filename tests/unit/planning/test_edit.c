@@ -92,7 +92,7 @@ TEST(a_copy_before_a_task_leaves_the_place)
     expect_order(list, "copy f g h h1 h2 late i");
     for (size_t i = 0; i < list->n; i++) {
         const char *name = list->tasks[i]->name;
-        const bool was_there = strlen(name) == 1; /* f, g, h and i; added were copy, h1, late and h2 */
+        bool was_there = strlen(name) == 1; /* f, g, h and i; added were copy, h1, late and h2 */
         assert_int_equal(list->tasks[i]->layer, was_there ? -1 : 5);
     }
     end_paper(&diamond.paper);

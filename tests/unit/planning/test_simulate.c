@@ -284,7 +284,7 @@ TEST(simulate_is_simulate_durations)
     struct simulation *by_costs = must_simulate(trainer->train_list, costs_of(trainer)),
                       *by_durations = simulate_durations(trainer->train_list, by_costs->seconds);
     assert_int_equal(by_costs->steps, by_durations->steps);
-    const size_t n_nodes = (size_t)by_costs->steps * trainer->train_list->n;
+    size_t n_nodes = (size_t)by_costs->steps * trainer->train_list->n;
     for (size_t i = 0; i < n_nodes; i++) {
         /* They differ by roundings: a copy's time is the sum of latency and rest. */
         expect_number("start", by_costs->moments[i].start, by_durations->moments[i].start);

@@ -374,7 +374,7 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     if (!scores)
         return false;
     struct tensor *att = softmax->accesses[0].tensor, *qkv = scores->accesses[1].tensor; /* (of CLBlast: out, a, b) */
-    const size_t other_place = place % 2 == 0 ? place + 1 : place - 1;
+    size_t other_place = place % 2 == 0 ? place + 1 : place - 1;
     struct tensor *other = nth_task(trainer, "attn.scores", other_place)->accesses[1].tensor;
     struct task *reader = NULL;
     for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */
@@ -534,7 +534,7 @@ static bool change_chain(struct trainer *trainer, struct edit *edit, size_t plac
 TEST(wrong_slices_repeats_and_stand_ins_are_found)
 {
     /* The faults, each in every place that the list has for it. */
-    const size_t updates = 7; /* on two ranks those of two layers, of the embedding, and on one of the last LayerNorm */
+    size_t updates = 7; /* on two ranks those of two layers, of the embedding, and on one of the last LayerNorm */
     assert_int_equal(try_change("cut", cut_a_task, 2, 4), 4 * 6);
     assert_int_equal(try_change("repeat", repeat_attention, 2, 3), 3 * 8);
     assert_int_equal(try_change("stand in", update_on_host, 2, LAST_FAULT), LAST_FAULT * updates);

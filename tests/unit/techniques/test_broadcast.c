@@ -155,7 +155,7 @@ struct bare {
 
 static void expect_same_mesh_by(size_t n, const char *options, const struct bare *bare)
 {
-    const size_t way = n % COUNT(ways);
+    size_t way = n % COUNT(ways);
     const char *updates = ways[way].drawn ? lasting(" --overlap-plan %s", draw_plan(n)) : "";
     char *how = lasting("%s%s --delay-seed %zu", ways[way].how, updates, n);
     size_t copies;
@@ -173,8 +173,8 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
     struct bare bare[2] = {{.copies = 0}}; /* without clipping, and with it */
     for (size_t n = first; n < first + rounds; n++) {
         /* A way comes again after an even number of meshes: so each way is clipped in every other of its turns. */
-        const bool odd_mesh = n % 2 == 1, odd_turn = n / COUNT(ways) % 2 == 1;
-        const bool clip = odd_mesh != odd_turn;
+        bool odd_mesh = n % 2 == 1, odd_turn = n / COUNT(ways) % 2 == 1;
+        bool clip = odd_mesh != odd_turn;
         char *options = lasting("%s --clip %d", mesh, clip);
         if (!bare[clip].state.values)
             bare[clip].state = train_on(options, "--serial", false, &bare[clip].copies);
@@ -188,7 +188,7 @@ static void expect_same_mesh(const char *mesh, size_t first, size_t rounds)
 LAW(meshes_keep_their_bits)
 {
     need_own_products();
-    const size_t rounds = (size_t)number_from("YARD_CASES", 1); /* other ways and delays, for each mesh */
+    size_t rounds = (size_t)number_from("YARD_CASES", 1); /* other ways and delays, for each mesh */
     const struct cases some = cases_of(FEW, COUNT(meshes));
     for (int apart = 0; apart < 2; apart++) {
         contexts_apart(apart);
@@ -279,7 +279,7 @@ struct dealing { /* of the slices of each shard, over its queues */
 /* Checks the queues of one shard: rows `row` and up of the report. */
 static void expect_deal_of_shard(const struct dealing *dealing, const json_t *rows, size_t row)
 {
-    const json_int_t shard_bytes = 1000000; /* of broadcast.txt */
+    json_int_t shard_bytes = 1000000; /* of broadcast.txt */
     bool enough_for_all = dealing->slices >= dealing->queues - dealing->first;
     json_int_t slices = 0;
     json_int_t bytes = 0;

@@ -315,7 +315,7 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
         double share = draw(1000) * 1e-3;
         double longest = draw(3) ? chain->begin + chain->seconds : chain->begin;
         double until = now() + share * longest;
-        const bool after_commit = killed % 3 == 2; /* this life is not killed before it has written a snapshot */
+        bool after_commit = killed % 3 == 2; /* this life is not killed before it has written a snapshot */
         while (kill(child, 0) == 0 && (now() < until || (after_commit && read_newest(chain->snapshot) == commit)) &&
                find_child(parent) == child)
             nap(0.0003);

@@ -222,7 +222,7 @@ TEST(the_strategy_is_rescaled)
     expect_yard(EXIT_OK, "dp=1,pp=1,tp=1, zero 1, of strategy dp=2,pp=1,tp=2;", "ckpt reshard '%s' '%s'", folder,
                 merged);
     for (size_t i = 0; i < 2 * COUNT(cases); i++) {
-        const size_t k = i / 2;
+        size_t k = i / 2;
         struct trainer *trainer = plan_resumed(i % 2 ? merged : folder, cases[k].words);
         assert_int_equal(trainer->mesh.dp, cases[k].dp);
         assert_int_equal(trainer->mesh.pp, cases[k].pp);
@@ -391,7 +391,7 @@ TEST(sessions_of_one_run_have_its_id)
                 folder, other, snapshot);
     assert_int_equal(last_session(folder), 2);
     assert_int_equal(last_session(other), 3);
-    const uint64_t run = read_run_id(folder);
+    uint64_t run = read_run_id(folder);
     assert_int_not_equal(run, 0);
     assert_int_equal(run, read_run_id(first));
     assert_int_equal(run, read_run_id(other));
@@ -409,7 +409,7 @@ TEST(another_run_takes_the_folder_over)
     char *first = lasting("%s/step-1", folder);
     expect_yard(EXIT_OK, "", SHORT " --save \"%s\" --stop-after 1", folder);
     expect_yard(EXIT_OK, "", "ckpt reshard \"%s\" \"%s\"", folder, kept);
-    const uint64_t run = read_run_id(folder);
+    uint64_t run = read_run_id(folder);
     assert_int_equal(last_session(folder), 1);
     expect_yard(EXIT_OK, "", SHORT " --save \"%s\"", folder);
     assert_int_not_equal(access(first, F_OK), 0);

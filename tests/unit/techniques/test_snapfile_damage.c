@@ -45,9 +45,9 @@ TEST(every_flipped_bit_is_noticed)
 {
     struct snapfile snapfile;
     struct image image = make_image(temp_path("bits.snap"), &snapfile);
-    const size_t stride = (size_t)number_from("YARD_EVERY_BIT", 61), long_stride = 7 * stride;
-    const uint32_t newest = 2, older = 1;
-    const size_t hashes = hashes_at(&snapfile, (int)snapfile.newest.slot);
+    size_t stride = (size_t)number_from("YARD_EVERY_BIT", 61), long_stride = 7 * stride;
+    uint32_t newest = 2, older = 1;
+    size_t hashes = hashes_at(&snapfile, (int)snapfile.newest.slot);
     size_t tried = 0;
     for (int k = 0; k < 2; k++)
         tried += flip_region(&image, lasting("page %d", k), (size_t)k * SNAPFILE_PAGE, 8 * SNAPFILE_PAGE, stride,
@@ -114,7 +114,7 @@ static uint64_t age_manifest(char *manifest, size_t n)
     static const char now[] = "\"version\":2,\"program\":\"" YARD_VERSION "\"", then[] = "\"version\":1";
     char digits[sizeof((struct hash_line *)0)->digits + 1];
     char *at = strstr(manifest, now);
-    const size_t line = sizeof(struct hash_line);
+    size_t line = sizeof(struct hash_line);
     memset(at, ' ', strlen(now));
     memcpy(at, then, strlen(then));
     snprintf(digits, sizeof digits, "%016llx", (unsigned long long)hash_bytes(manifest + line, n - line, 0));
@@ -128,7 +128,7 @@ TEST(older_versions_are_read_and_newer_ones_refused)
     struct snapfile snapfile;
     const char *path = temp_path("versions.snap");
     struct image image = make_image(path, &snapfile);
-    const uint64_t manifest_hash = age_manifest(image.bytes + MANIFEST_AT, snapfile.manifest_bytes);
+    uint64_t manifest_hash = age_manifest(image.bytes + MANIFEST_AT, snapfile.manifest_bytes);
     for (uint32_t version = 3; version <= 4; version++) {
         for (char *page = image.bytes; page < image.bytes + MANIFEST_AT; page += SNAPFILE_PAGE) {
             struct snapfile_page contents;

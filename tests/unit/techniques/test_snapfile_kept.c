@@ -217,7 +217,7 @@ struct half_page {
 static void write_slowly(void *argument)
 {
     const struct half_page *half_page = argument;
-    const size_t newer = SNAPFILE_PAGE, half = SNAPFILE_PAGE / 2;
+    size_t newer = SNAPFILE_PAGE, half = SNAPFILE_PAGE / 2;
     int fd = open(half_page->image->path, O_RDWR);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     for (size_t page = 0; page <= newer; page += newer)
@@ -260,7 +260,7 @@ static void commit_for_ever(const struct stored *stored, const char *path, int t
     struct checkpoint checkpoint = description(json_pack("{s:s}", "novel", "1"), 0, 1);
     struct snapfile_writer *writer;
     must(open_snapfile_writer(path, &checkpoint, &stored->plan, &writer));
-    const pid_t reader = getppid();
+    pid_t reader = getppid();
     for (uint32_t step = 1; getppid() == reader; step++) { /* it ends with its reader */
         store_iteration(writer, stored, step, 1);
         if (step == 2)

@@ -72,7 +72,7 @@ LAW(budgets_that_refusals_name_are_enough)
 {
     static const char *const other[] = {"optimizer", "optimizer,parameters", "gradients", "parameters"};
     const struct cases some = cases_of(1, number_from("YARD_CASES", 5));
-    const int layers = getenv("YARD_CASES") ? 0 : 3;
+    int layers = getenv("YARD_CASES") ? 0 : 3;
     int longer = 0, tries = 0;
     for (int i = some.begin; i < some.end; i++) {
         struct more_classes classes = {
@@ -118,8 +118,7 @@ TEST(more_memory_with_overlap_is_no_slower)
 /* So many layers of one size, which depends on the seed, as does all else. */
 static char *make_layers(int seed, int layers)
 {
-    const int weight = 4096 * (1 + (int)(draw_kth(seed, 0) * 99)),
-              activation = 4096 * (1 + (int)(draw_kth(seed, 1) * 20));
+    int weight = 4096 * (1 + (int)(draw_kth(seed, 0) * 99)), activation = 4096 * (1 + (int)(draw_kth(seed, 1) * 20));
     char *text =
         lasting("device gpu memory=1G\nlink gpu up %ge9\nlink gpu down %ge9\ntensor input gpu 4096 work keep\n",
                 1 + 4 * draw_kth(seed, 2), 1 + 4 * draw_kth(seed, 3));
@@ -157,7 +156,7 @@ LAW(any_depth_in_the_same_memory)
 {
     const struct cases some = cases_of(1, number_from("YARD_CASES", 2));
     for (int i = some.begin; i < some.end; i++) {
-        const int layers = 4 + (int)(4 * draw_kth(i, 5));
+        int layers = 4 + (int)(4 * draw_kth(i, 5));
         const char *options = lasting(STREAMED " --clip %d", i % 2);
         char *shallow = make_layers(i, 3), *deep = make_layers(i, layers);
         size_t least = refused_budget("", list_within(1, deep), options);

@@ -37,7 +37,7 @@ struct idle { /* where a tensor lies idle, as places in the list with what is ma
 static struct idle idle_of(const struct uses *uses, const struct tensor *tensor, bool is_last)
 {
     const struct use_range found = uses_of(uses, tensor);
-    const size_t before = is_last ? 0 : 1;
+    size_t before = is_last ? 0 : 1;
     struct idle idle = {.begin = found.uses[before].position, .end = found.uses[before].position};
     if (found.n > before + 1)
         idle.end = found.uses[before + 1].position;
@@ -163,7 +163,7 @@ enum { MICRO = 3, ORDERS = 6 * 6 * 6, FATES = 8, CHOICES = FATES * FATES * FATES
 
 static void append_front(char **text, int task)
 {
-    const int micro = task % MICRO;
+    int micro = task % MICRO;
     if (task < MICRO)
         append_text(text, "task forward front.compute 2ms micro=%d role=forward reads=w writes=a%d,out%d\n", micro,
                     micro, micro);

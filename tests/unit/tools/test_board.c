@@ -185,7 +185,7 @@ static const char *make_list(uint32_t seed)
     const char *path = temp_path("random.txt");
     FILE *out = fopen(path, "w");
     struct draws draws = {.seed = seed, .row = 1};
-    const size_t tasks = 4 + draw_below(&draws, 20);
+    size_t tasks = 4 + draw_below(&draws, 20);
     bool written[TENSORS];
     fprintf(out, "device gpu memory=1M\nlane gpu.compute1\nlane gpu.upload1\nlink gpu up 1e9\nlink gpu down 1e9\n");
     for (int i = 0; i < TENSORS; i++) {
@@ -319,7 +319,7 @@ static enum fate try_any_move(struct board *board, struct draws *draws)
 LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
 {
     const struct cases some = cases_of(12, CASES);
-    const size_t n_cases = (size_t)(some.end - some.begin);
+    size_t n_cases = (size_t)(some.end - some.begin);
     size_t kept = 0, refused = 0;
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         const char *path = make_list(seed);

@@ -49,7 +49,7 @@ static struct mesh_search new_search(const char *words, int devices)
 
 static struct mesh_search search_case(int i, bool prunes)
 {
-    const size_t model = (size_t)i / COUNT(machines);
+    size_t model = (size_t)i / COUNT(machines);
     const char *hardware = write_hardware("paper.txt", &machines[(size_t)i % COUNT(machines)]);
     char *words = lasting("%s --hardware %s", cases[model].words, hardware);
     struct mesh_search search = new_search(words, cases[model].devices);
@@ -82,7 +82,7 @@ static void expect_bounds(const struct mesh_search *search)
 
 static void expect_same_front(struct mesh_search *search, struct mesh_search *each, const char *words)
 {
-    const size_t n = sort_front(search, search->budget), expected = sort_front(each, each->budget);
+    size_t n = sort_front(search, search->budget), expected = sort_front(each, each->budget);
     if (n != expected)
         test_failed("%s: %zu rows, expected %zu\n", words, n, expected);
     for (size_t i = 0; i < n; i++) {
@@ -260,7 +260,7 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
         struct mesh_search search = new_mesh_search(parse_words(common), 2);
         struct ways ways = {.n = 0};
         search_meshes(&search);
-        const size_t rows = sort_front(&search, INFINITY);
+        size_t rows = sort_front(&search, INFINITY);
         try_ways(&ways, common);
         for (size_t k = 0; k < ways.n; k++) {
             expect_as_good(&search, rows, &ways.outcomes[k], ways.words[k]);
@@ -292,7 +292,7 @@ TEST(an_ended_search_bounds_what_it_left)
         assert_int_equal(ended.left, all.n_candidates - limit);
         for (size_t i = 0; i < all.n_outcomes; i++) {
             const struct mesh_outcome *row = &all.outcomes[i];
-            const bool is_plain = row->candidate.recompute == 0 && row->candidate.swap == 0;
+            bool is_plain = row->candidate.recompute == 0 && row->candidate.swap == 0;
             if (is_plain && !has_as_good(ended.outcomes, ended.n_outcomes, row))
                 expect_bounded("what is left", ended.left_seconds, row->seconds, &row->candidate);
         }
@@ -343,7 +343,7 @@ TEST(what_does_not_fit_is_swapped)
     struct mesh_search search = new_mesh_search(parse_words(words), 2);
     size_t swapped = 0;
     search_meshes(&search);
-    const size_t n = sort_front(&search, search.budget);
+    size_t n = sort_front(&search, search.budget);
     for (size_t i = 0; i < n; i++)
         if (search.outcomes[i].candidate.swap != 0)
             swapped++;

@@ -453,7 +453,7 @@ TEST(times_beside_the_device_follow_the_pace)
     const json_t *plain = cpu_updates_at_pace(1), *doubled = cpu_updates_at_pace(2);
     assert_above(json_array_size(plain), 0);
     for (size_t i = 0; i < json_array_size(plain); i++) {
-        const double ms = number_at(json_array_get(plain, i), "ms_per_step");
+        double ms = number_at(json_array_get(plain, i), "ms_per_step");
         assert_above(ms, 0);
         assert_close(number_at(json_array_get(doubled, i), "ms_per_step") / (2 * ms), 1, 1e-6);
     }
@@ -496,7 +496,7 @@ LONG_TEST(what_ran_beside_the_device_is_counted)
         json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates"), *row;
         size_t k;
         /* With clipping, updates are held until the last backward has ended: of one device, nothing is left then. */
-        const bool clips = i % 2 == 1, has_one_device = !strstr(run, "pp=2");
+        bool clips = i % 2 == 1, has_one_device = !strstr(run, "pp=2");
         if (clips && has_one_device)
             json_array_foreach(rows, k, row) assert_close(number_at(row, "none_left"), number_at(row, "tasks"), 0);
     }
@@ -512,7 +512,7 @@ static void train_with_damage(uint64_t at, uint32_t word)
     tell_model_filled(trainer);
     run_step(trainer, 1);
     step_result(trainer, 1);
-    const int fd = open(path, O_RDWR);
+    int fd = open(path, O_RDWR);
     assert_int_equal(pread(fd, &header, sizeof header, 0), sizeof header);
     if (at >= sizeof header)
         at += header.records_at - sizeof header;
@@ -556,7 +556,7 @@ TEST(no_update_is_hidden_longer_than_it_takes)
     const char *path = temp_path("twice.trace");
     struct trace_writer *writer = trace_create(path, &tables, 8);
     for (uint32_t step = 1; step <= 2; step++) {
-        const uint64_t begin = step * 1000;
+        uint64_t begin = step * 1000;
         trace_end(writer, trace_begin(writer, step, 1, begin), begin, begin + 100, 0);
         for (int twice = 0; twice < 2; twice++)
             trace_end(writer, trace_begin(writer, step, 0, begin), begin + 10, begin + 90, 0);

@@ -199,7 +199,7 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
     assert_string_equal(above.unit, "loss above the floor, logarithmic");
     struct frame frame = {.width = 100, .height = 1000};
     fit_axes(&frame, &above, 5, 5);
-    const int fall = y_of_loss(&frame, 4, 1) - y_of_loss(&frame, 8, 1);
+    int fall = y_of_loss(&frame, 4, 1) - y_of_loss(&frame, 8, 1);
     assert_above(fall, 100);
     for (double loss = 4; loss > 0.5; loss /= 2)
         assert_in_range(y_of_loss(&frame, loss / 2, 1) - y_of_loss(&frame, loss, 1), fall - 1, fall + 1);
@@ -243,7 +243,7 @@ TEST(a_floor_far_below_is_only_named)
         char text[128];
         fit_axes(&frame, &made, 5, 10);
         for (size_t i = 0; i < made.n; i++) {
-            const bool below = far && is_bound(&made.series[i]);
+            bool below = far && is_bound(&made.series[i]);
             assert_int_equal(is_below_axis(&frame, &made.series[i]), below);
             assert_int_equal(strstr(series_values(text, &frame, &made.series[i]), "below the axis") != NULL, below);
         }
@@ -390,8 +390,8 @@ TEST(cut_text_says_something)
     static const char *const texts[] = {"<- 256, 16", "forward", "→ Ωμέγα"};
     static const char *const two_of[] = {"<- 25", "fo", "→ Ωμ"};
     for (size_t i = 0; i < COUNT(texts); i++) {
-        const int wide = text_width(NORMAL_1X, texts[i]);
-        const int needed = text_width(NORMAL_1X, two_of[i]) + text_width(NORMAL_1X, "…");
+        int wide = text_width(NORMAL_1X, texts[i]);
+        int needed = text_width(NORMAL_1X, two_of[i]) + text_width(NORMAL_1X, "…");
         for (int room = 0; room <= wide; room++) {
             struct canvas *canvas = canvas_with(NORMAL_1X, texts[i], 10 + room);
             assert_int_equal(inked(canvas, 0, canvas->width) > 0, room >= MIN(needed, wide));
@@ -412,7 +412,7 @@ TEST(text_has_letters_of_its_own_for_all_that_is_written)
         for (size_t i = 0; i < COUNT(words); i++) {
             struct canvas *canvas = canvas_with(font, words[i], 300);
             struct canvas *unknown = canvas_with(font, "\uFFFD", 300);
-            const int end = 10 + text_width(font, words[i]);
+            int end = 10 + text_width(font, words[i]);
             size_t between = 0;
             for (int k = 0; k < canvas->width * canvas->height; k++)
                 if (canvas->pixels[k] != 0xffffffff && canvas->pixels[k] != 0xff000000)
@@ -437,7 +437,7 @@ TEST(text_that_does_not_fit_ends_in_an_ellipsis)
     const char *text = "Übung macht den Meister";
     for (int right = 0; right < 200; right++) {
         struct canvas *canvas = canvas_with(NORMAL_1X, text, right);
-        const int room = right - 10;
+        int room = right - 10;
         assert_int_equal(inked(canvas, MAX(right, 10), 300), 0);
         if (room >= text_width(NORMAL_1X, "Üb…") && room < text_width(NORMAL_1X, text)) {
             struct canvas *whole = canvas_with(NORMAL_1X, text, 300);

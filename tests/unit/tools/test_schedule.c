@@ -116,9 +116,9 @@ struct random_schedule {
 
 static bool can_come(const struct random_schedule *schedule, enum computation what, int stage, int micro)
 {
-    const bool is_half = what == INPUT_GRADIENT || what == WEIGHT_GRADIENT;
-    const int last = schedule->stages - 1;
-    const enum computation half = what == BACKWARD ? INPUT_GRADIENT : what;
+    bool is_half = what == INPUT_GRADIENT || what == WEIGHT_GRADIENT;
+    int last = schedule->stages - 1;
+    enum computation half = what == BACKWARD ? INPUT_GRADIENT : what;
     if (what != FORWARD && schedule->whole[stage][micro] == is_half)
         return false;
     if (schedule->done[half][stage][micro])
@@ -166,7 +166,7 @@ static void note_turn(struct random_schedule *schedule, const struct turn *turn)
 static void add_random_cell(struct random_schedule *schedule, const struct turn *turn)
 {
     static const char *const nothing[] = {"", " ", "0SEND_F3", "1RECV_F0", "2UNSHARD", "0REDUCE_GRAD", "3WAIT_SEND_B1"};
-    const int row = schedule->row_of[turn->stage];
+    int row = schedule->row_of[turn->stage];
     struct turn backward;
     bool overlaps = turn->computation == FORWARD && draw_below(&schedule->draws, 2) &&
                     draw_turn(schedule, row, BACKWARD, &backward);
@@ -318,8 +318,8 @@ LAW(models_lists_say_their_order)
 {
     const struct cases some = cases_of(PIPELINES, 4 * PIPELINES);
     for (int i = some.begin; i < some.end; i++) {
-        const int kind = i % PIPELINES, round = i / PIPELINES; /* a round has all kinds of pipelines */
-        const int pp = round % 2 == 0 ? 2 : 4;
+        int kind = i % PIPELINES, round = i / PIPELINES; /* a round has all kinds of pipelines */
+        int pp = round % 2 == 0 ? 2 : 4;
         const char *untied = round < 2 ? "" : "--untied";
         const char *words = lasting("plan --model tiny --layers 8 --seq-len 16 --batch 12 --micro-batch 1 --mesh pp=%d "
                                     "--hardware data/hardware/server.txt --pipeline %s %s",

@@ -103,7 +103,7 @@ TEST(wrong_grammars_are_refused)
 TEST(damaged_grammars_are_refused_or_others)
 {
     static const char spice[] = "{}.->/#_ \t\n019tableschr";
-    const size_t n = strlen(embedded_stories);
+    size_t n = strlen(embedded_stories);
     int refused = 0;
     for (uint32_t k = 0; k < 150; k++) {
         char *text = copy_string(embedded_stories);
@@ -133,8 +133,8 @@ TEST(damaged_grammars_are_refused_or_others)
 TEST(entropy_of_two_scenes_is_what_a_hand_finds)
 {
     struct stories *stories = grammar("scene a\n 1 x -> b\n 1 yy -> b\nscene b # comment\n 3 zzz -> a\n 1 w -> b\n");
-    const double nats = log(2) + 4. / 3 * (log(4) - 0.75 * log(3));
-    const double bytes = 2.5 + 4. / 3 * (0.75 * 4 + 0.25 * 2);
+    double nats = log(2) + 4. / 3 * (log(4) - 0.75 * log(3));
+    double bytes = 2.5 + 4. / 3 * (0.75 * 4 + 0.25 * 2);
     assert_close(stories_rate(stories), nats / bytes, 1e-12);
     assert_close(long_run(stories, 300000), nats / bytes, 2e-3);
     free_stories(stories);

@@ -331,7 +331,7 @@ static const char *json_of_tokens(int n)
 static int tokens_beside(const char *model)
 {
     struct tokenizer tokenizer = tokenizer_beside(temp_path(model));
-    const int n = tokenizer.n;
+    int n = tokenizer.n;
     free_tokenizer(&tokenizer);
     return n;
 }

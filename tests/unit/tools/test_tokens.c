@@ -37,10 +37,10 @@ CASE(encode)
 {
     struct bpe *bpe = read_bpe(variable("TOKENS"));
     struct text text = text_of_file(variable("TEXT"));
-    const uint64_t begun = now_ns();
+    uint64_t begun = now_ns();
     size_t n;
     uint16_t *tokens = bpe_encode(bpe, &text, &n);
-    const double seconds = seconds_since(begun);
+    double seconds = seconds_since(begun);
     printf("# %zu bytes, %zu tokens, %.1f MB/s\n", text.n, n, 1e-6 * (double)text.n / seconds);
     struct writer *writer = open_writer(variable("OUT"));
     write_bytes(writer, tokens, n * sizeof *tokens);
@@ -55,7 +55,7 @@ CASE(learn)
     int64_t n;
     if (!parse_int(variable("N"), &n))
         fail(EXIT_USAGE, "N is no number");
-    const uint64_t begun = now_ns();
+    uint64_t begun = now_ns();
     struct bpe *bpe = learn_bpe(&text, 1, (int)n, added);
     printf("# %d tokens from %zu bytes, %.2f s\n", bpe->n, text.n, seconds_since(begun));
     char *out = json_dumps(bpe_to_json(bpe), 0);
@@ -220,7 +220,7 @@ TEST(long_words_are_merged_in_windows)
         struct draws draws = {.seed = 100 + (uint64_t)i};
         struct bpe *bpe = random_bpe(&draws, 258 + 60);
         char *bytes = allocate(300001, 1);
-        const size_t letters = 1 + draw_below(&draws, 3);
+        size_t letters = 1 + draw_below(&draws, 3);
         struct text text = {.name = "a long word", .bytes = bytes, .n = 300001};
         for (size_t k = 0; k < text.n; k++)
             bytes[k] = "abZ"[draw_below(&draws, letters)];
@@ -255,7 +255,7 @@ TEST(a_window_ends_as_far_before_as_merges_reach)
 TEST(a_token_that_two_merges_make_is_noticed)
 {
     struct bpe *bpe = only_bytes(300);
-    const int a = bpe->of_byte['a'], b = bpe->of_byte['b'], c = bpe->of_byte['c'];
+    int a = bpe->of_byte['a'], b = bpe->of_byte['b'], c = bpe->of_byte['c'];
     assert_null(add_merge(bpe, a, b, 258));
     assert_null(add_merge(bpe, b, c, 259));
     assert_null(add_merge(bpe, 258, c, 260));
@@ -271,7 +271,7 @@ TEST(a_token_that_two_merges_make_is_noticed)
 TEST(a_merge_that_is_refused_changes_nothing)
 {
     struct bpe *bpe = only_bytes(300);
-    const int a = bpe->of_byte['a'], b = bpe->of_byte['b'];
+    int a = bpe->of_byte['a'], b = bpe->of_byte['b'];
     int longest = a;
     for (int id = 258; bpe->tokens[longest].n < MOST_TOKEN_BYTES; id++) {
         assert_null(add_merge(bpe, longest, longest, id));
@@ -279,7 +279,7 @@ TEST(a_merge_that_is_refused_changes_nothing)
         bpe->n = id + 1;
     }
     assert_int_equal(bpe->reach, MOST_TOKEN_BYTES - 1); /* 1 + 2 + 4 ... + 512, the bytes of the left tokens */
-    const size_t n_merges = bpe->n_merges;
+    size_t n_merges = bpe->n_merges;
     assert_string_equal(add_merge(bpe, longest, a, bpe->n), "has no bytes, or more than 1024");
     assert_string_equal(add_merge(bpe, a, b, 258), "has a number whose token has other bytes");
     assert_int_equal(bpe->reach, MOST_TOKEN_BYTES - 1);
@@ -290,13 +290,13 @@ TEST(a_merge_that_is_refused_changes_nothing)
 
 TEST(a_long_word_takes_no_quadratic_time)
 {
-    const size_t n = 4000000;
+    size_t n = 4000000;
     struct draws draws = {.seed = 1};
     char *bytes = allocate(n, 1);
     struct text text = {.name = "a long word", .bytes = bytes, .n = n};
     for (size_t i = 0; i < n; i++)
         bytes[i] = (char)('a' + draw_below(&draws, 2));
-    const uint64_t begun = now_ns();
+    uint64_t begun = now_ns();
     struct bpe *bpe = learn_bpe(&text, 1, 300, NULL);
     size_t n_tokens;
     uint16_t *tokens = bpe_encode(bpe, &text, &n_tokens);
@@ -323,7 +323,7 @@ TEST(many_added_tokens_take_no_more_time)
     struct text text = {.name = "a text", .bytes = bytes, .n = 3000000};
     for (size_t i = 0; i < text.n; i += 3)
         memcpy(bytes + i, i % 2 ? "<7>" : "<a>", 3);
-    const uint64_t begun = now_ns();
+    uint64_t begun = now_ns();
     size_t n;
     uint16_t *tokens = bpe_encode(bpe, &text, &n);
     expect_decoded(bpe, &text, tokens, n);
@@ -400,7 +400,7 @@ static void pass_added(void *course, int token)
 
 static struct merge most_frequent_pair(const struct course *course, size_t *most)
 {
-    const int n = course->bpe->n;
+    int n = course->bpe->n;
     uint32_t *count = allocate((size_t)(n * n), sizeof *count);
     struct merge best = {0};
     for (size_t i = 0; i + 1 < course->n; i++)
@@ -419,7 +419,7 @@ static struct merge most_frequent_pair(const struct course *course, size_t *most
 static bool is_known(const struct bpe *bpe, const struct merge *merge)
 {
     char bytes[2 * MOST_TOKEN_BYTES];
-    const size_t n = join_bytes(bpe, merge->left, merge->right, bytes);
+    size_t n = join_bytes(bpe, merge->left, merge->right, bytes);
     for (int i = 0; i < bpe->n; i++)
         if (bpe->tokens[i].n == n && memcmp(bpe->tokens[i].bytes, bytes, n) == 0)
             return true;
@@ -452,7 +452,7 @@ LAW(the_most_frequent_pair_is_merged)
     struct cases cases = cases_of(10, 60);
     for (int i = cases.begin; i < cases.end; i++) {
         struct draws draws = {.seed = (uint64_t)i};
-        const int n = 258 + (int)draw_below(&draws, 150);
+        int n = 258 + (int)draw_below(&draws, 150);
         struct text text = random_text(&draws, 300 + draw_below(&draws, 3000));
         struct bpe *bpe = learn_bpe(&text, 1, n, two_added), *slow = learn_slowly(&text, n);
         assert_int_equal(bpe->n, slow->n);
@@ -467,7 +467,7 @@ LAW(the_most_frequent_pair_is_merged)
 /* More different words than are kept: what is met often is learnt, wherever it begins. */
 TEST(rare_words_are_forgotten)
 {
-    const size_t size = 20 << 20;
+    size_t size = 20 << 20;
     char *bytes = allocate(size, 1);
     struct text text = {.name = "a text", .bytes = bytes, .n = size};
     for (size_t i = 0; i < size; i += 8) {

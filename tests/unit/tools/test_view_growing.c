@@ -42,7 +42,7 @@ static void expect_whole(const struct track *track)
     assert_int_equal(taken, trace->n_records);
     const struct memory_use *use = &trace->memory_use[0];
     for (size_t i = 0; i < use->n; i += AMOUNTS_IN_BLOCK) {
-        const size_t end = MIN(i + AMOUNTS_IN_BLOCK, use->n);
+        size_t end = MIN(i + AMOUNTS_IN_BLOCK, use->n);
         size_t most = i;
         for (size_t k = i; k < end; k++)
             most = use->sums[k].sum > use->sums[most].sum ? k : most;
@@ -126,7 +126,7 @@ TEST(a_peak_that_was_none_is_forgotten)
     uint64_t clock = 1000000, late = 0, start = 0;
     for (uint32_t step = 1; step <= 2; step++)
         for (size_t i = 0; i < TASKS; i++, clock += 1000) {
-            const uint64_t number = trace_begin(writer, step, order[i], clock - 10);
+            uint64_t number = trace_begin(writer, step, order[i], clock - 10);
             if (step == 2 && order[i] == 8) {
                 late = number;
                 start = clock;
@@ -211,7 +211,7 @@ TEST(nothing_follows_a_run_that_has_ended)
     struct canvas *before = new_picture(view);
     run_script(view, "l");
     struct canvas *after = new_picture(view);
-    const size_t bytes = (size_t)(view->width * places_of(view).header.h) * sizeof *before->pixels;
+    size_t bytes = (size_t)(view->width * places_of(view).header.h) * sizeof *before->pixels;
     assert_memory_equal(before->pixels, after->pixels, bytes);
     free_canvas(before);
     free_canvas(after);
@@ -233,7 +233,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
 {
     const char *path = temp_path("held.trace");
     /* Far less than the machine has been running: its clock begins at 0. */
-    const uint64_t second = UINT64_C(1000000000), zero = now_ns() - 100 * second;
+    uint64_t second = UINT64_C(1000000000), zero = now_ns() - 100 * second;
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, zero, 1000);
     uint64_t held = 0;
@@ -365,7 +365,7 @@ TEST(an_evaluation_is_a_span_of_its_own)
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     const struct trace_step *steps = track->steps->all;
-    const double length = places_of(view).rows.w / 4.0 * STEP_NS; /* four pixels a step */
+    double length = places_of(view).rows.w / 4.0 * STEP_NS; /* four pixels a step */
     put_list(view, 1, "eval", eval);
     look_at(view, -length / 2, length / 2);
     fill_shares(view);
@@ -393,13 +393,13 @@ TEST(another_list_is_named_where_it_begins)
         clock = write_step(writer, step, clock, 1000);
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
-    const double length = view->sight.to - view->sight.from;
+    double length = view->sight.to - view->sight.from;
     look_at(view, view->sight.from, view->sight.to + length);
     struct canvas *without = new_picture(view);
     put_list(view, 1, "eval", clock + 1000);
     struct canvas *with = new_picture(view);
     const struct box ruler = places_of(view).ruler;
-    const int begins = (int)x_of(view, axis_of(view->tracks[0], clock + 1000));
+    int begins = (int)x_of(view, axis_of(view->tracks[0], clock + 1000));
     int changed = 0;
     for (int y = 0; y < with->height; y++)
         for (int x = 0; x < with->width; x++) {
@@ -434,7 +434,7 @@ static bool shows_number(struct view *view, uint32_t step)
     struct canvas *after = new_picture(view);
     bool changes = false;
     for (int y = ruler.y; y < ruler.y + NUMBERS; y++) {
-        const size_t row = (size_t)(y * after->width + ruler.x);
+        size_t row = (size_t)(y * after->width + ruler.x);
         changes |= memcmp(after->pixels + row, before->pixels + row, (size_t)ruler.w * sizeof *after->pixels) != 0;
     }
     free_canvas(before);
@@ -478,7 +478,7 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
     end_view(view);
     for (uint32_t step = 2; step < 13; step++) {
         clock = write_step(writer, step, clock, 1000);
-        const uint64_t number = trace_begin(writer, step, TASKS, clock);
+        uint64_t number = trace_begin(writer, step, TASKS, clock);
         trace_tell_loss(writer, number, step == 12 ? NAN : 10.0 / step);
         trace_end(writer, number, clock, clock + 1, 0);
     }

@@ -189,8 +189,8 @@ static uint64_t length_of(const struct bar *bar) { return bar->end - bar->start;
 /* The longest of the bars that are in a column, which are counted; NULL: there is none. */
 static const struct bar *longest_in_column(const struct view *view, const struct bars *bars, int x, int *count)
 {
-    const uint64_t from = clock_of(view->tracks[0], axis_at(view, x));
-    const uint64_t to = clock_of(view->tracks[0], axis_at(view, x + 1));
+    uint64_t from = clock_of(view->tracks[0], axis_at(view, x));
+    uint64_t to = clock_of(view->tracks[0], axis_at(view, x + 1));
     const struct bar *longest = NULL;
     *count = 0;
     for (const struct bar *bar = bars->all; bar < bars->all + bars->n; bar++) {
@@ -242,7 +242,7 @@ TEST(two_times_are_marked_and_stay_where_they_are)
     assert_int_equal((int)round(x_of(view, view->selection.mark[1])), 700);
     const uint64_t clock[] = {clock_of(track, view->selection.mark[0]), clock_of(track, view->selection.mark[1])};
     run_script(view, "measure:250,70,450,70");
-    const uint64_t begin = clock_of(track, view->selection.region.at[0]);
+    uint64_t begin = clock_of(track, view->selection.region.at[0]);
     const struct times times = find_times(view);
     assert_int_equal(times.n, 4); /* two ends, two marks; the mouse is on the ruler */
     run_script(view, "pagedown");
@@ -287,7 +287,7 @@ TEST(a_gap_has_its_own_times)
     struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
     const struct view_row *row = row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane);
-    const int y = row->y + row->height / 2;
+    int y = row->y + row->height / 2;
     move_mouse(view, (int)x_of(view, 14e6), y);
     const struct pick after = pick_after_gap(view);
     char *said = describe_gap(view, &after);
@@ -338,7 +338,7 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     const struct track *track = view->tracks[0];
     for (uint32_t i = 0; i < track->trace->header.n_tasks; i++) {
         const struct trace_task *task = &track->trace->tasks[i];
-        const bool sends = strcmp(task->name, "send") == 0;
+        bool sends = strcmp(task->name, "send") == 0;
         assert_int_equal(sends, (track->receiver[i] != NONE)); /* all sends have a receiver, and only they */
         if (sends)
             assert_int_equal(labs((long)track->receiver[i] - track->trace->lanes[task->lane].device_index), 1);
@@ -372,7 +372,7 @@ TEST(a_stretch_counts_what_lies_in_it)
         double before = INFINITY; /* the largest share comes first, and a share that reads 0.0 % is not shown */
         json_array_foreach(rows, i, row)
         {
-            const double share = json_number_value(json_object_get(row, "share"));
+            double share = json_number_value(json_object_get(row, "share"));
             assert_at_most(share, before);
             assert_int_equal(share >= 0.0005, i < view->selection.panel.n);
             before = share;
@@ -559,7 +559,7 @@ TEST(a_task_is_dragged_to_an_idle_lane)
     struct view *view = open_broadcast();
     send_to_a_last(view);
     release_button(view);
-    const uint32_t send = 15, lane = view->tracks[0]->trace->tasks[send].lane;
+    uint32_t send = 15, lane = view->tracks[0]->trace->tasks[send].lane;
     int y;
     int x = bar_at(view, "b download", 2, &y);
     move_mouse(view, x, y);
@@ -594,9 +594,9 @@ static void do_anything(struct view *view, struct random4 random4)
     const struct action *action = &actions[random4.word[1] % n_actions];
     char key[16];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(action->keys, " "), action->keys);
-    const bool moves = random4.word[0] % 3 == 0, uses_buttons = random4.word[0] % 3 == 1;
-    const bool presses = random4.word[1] % 2 == 1;
-    const enum shift_key shift = random4.word[2] % 2 == 1 ? SHIFT_DOWN : SHIFT_UP;
+    bool moves = random4.word[0] % 3 == 0, uses_buttons = random4.word[0] % 3 == 1;
+    bool presses = random4.word[1] % 2 == 1;
+    enum shift_key shift = random4.word[2] % 2 == 1 ? SHIFT_DOWN : SHIFT_UP;
     if (moves)
         move_mouse(view, (int)(random4.word[1] % 2200) - 100, (int)(random4.word[2] % 800) - 20);
     else if (uses_buttons && presses)

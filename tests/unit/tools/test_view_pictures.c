@@ -172,7 +172,7 @@ TEST(the_legend_has_the_signs_that_are_seen)
     run_script(view, "z + + + + + + + + + +");
     assert_false(has_sign(view, "a step begins"));
     view->still = false;
-    const int lines = count_legend_lines(view); /* in a window the mouse moves nothing */
+    int lines = count_legend_lines(view); /* in a window the mouse moves nothing */
     run_script(view, "move:5,5");
     assert_false(is_picked(&view->mouse.hover));
     assert_int_equal(count_legend_lines(view), lines);
@@ -187,7 +187,7 @@ TEST(the_legend_has_the_classes_that_are_seen)
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     run_script(view, "pagedown");
     const struct trace *trace = view->tracks[0]->trace;
-    const double length = view->sight.to - view->sight.from;
+    double length = view->sight.to - view->sight.from;
     for (int part = 0; part < 8; part++) {
         bool held[TRACE_CLASSES] = {false};
         look_at(view, length * part / 8, length * (part + 1) / 8);
@@ -234,7 +234,7 @@ TEST(the_legend_has_the_causes_that_are_seen)
             bool seen = false;
             for (size_t i = 0; i < view->layout.n_rows; i++) {
                 const struct view_row *view_row = &view->layout.rows[i];
-                const int x = places_of(view).rows.x;
+                int x = places_of(view).rows.x;
                 if (view_row->kind != ROW_LANE)
                     continue;
                 const struct box gaps = {x, view_row->y + view_row->height / 3, places_of(view).rows.w,
@@ -261,13 +261,13 @@ TEST(the_legend_has_tasks_without_a_layer)
     char *trace = trace_of_list("data/papers/lazy-checkpoint.txt");
     struct view *view = open_test_view(trace, NULL, 1280, 440, 1);
     run_script(view, "m 0 k");
-    const uint32_t grey = colour_number(view, NONE);
-    const double from = view->sight.from, length = view->sight.to - from;
+    uint32_t grey = colour_number(view, NONE);
+    double from = view->sight.from, length = view->sight.to - from;
     int with = 0;
     for (int part = 0; part < PARTS; part++) {
         look_at(view, from + length * part / PARTS, from + length * (part + 1) / PARTS);
         struct canvas *canvas = new_picture(view);
-        const bool seen = has_colour(canvas, places_of(view).rows, grey);
+        bool seen = has_colour(canvas, places_of(view).rows, grey);
         assert_int_equal(has_colour(canvas, places_of(view).legend, grey), seen);
         with += seen;
         free_canvas(canvas);
@@ -288,11 +288,11 @@ TEST(the_ruler_says_from_which_step_it_counts)
     for (size_t i = 0; i < COUNT(size); i++) {
         struct view *view = open_test_view(trace, NULL, size[i][0], size[i][1], 1);
         run_script(view, "0");
-        const double from = view->sight.from, length = view->sight.to - from;
+        double from = view->sight.from, length = view->sight.to - from;
         for (uint32_t n = 0; n < 100; n++) {
             struct random4 random4 = random_words(31, STREAM_TEST, (uint32_t)i, n);
-            const double part = 0.001 + random4.word[0] % 1000 * 0.001;
-            const double begin = from + length * (random4.word[1] % 1000) * 0.001;
+            double part = 0.001 + random4.word[0] % 1000 * 0.001;
+            double begin = from + length * (random4.word[1] % 1000) * 0.001;
             look_at(view, begin, begin + length * part);
             struct canvas *canvas = new_picture(view);
             const struct box ruler = places_of(view).ruler;
@@ -336,7 +336,7 @@ static const char *write_lists(const struct list_run *runs, size_t n)
                           .tasks = tasks};
     struct trace_writer *writer = trace_create(path, &trace, 100);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t start = (uint64_t)runs[i].at * MS;
+        uint64_t start = (uint64_t)runs[i].at * MS;
         trace_end(writer, trace_begin(writer, runs[i].step, runs[i].list, start), start, start + MS, 0);
     }
     close_trace_writer(writer);
@@ -347,7 +347,7 @@ static const char *write_lists(const struct list_run *runs, size_t n)
 static bool has_text(struct view *view, const struct canvas *canvas, int x, const char *text, uint32_t colour)
 {
     struct canvas *wanted = new_canvas(view->width, view->height);
-    const int y = places_of(view).ruler.y + 2 * view->scale;
+    int y = places_of(view).ruler.y + 2 * view->scale;
     bool same = true;
     fill_rect(wanted, 0, 0, view->width, view->height, PAPER);
     view->canvas = wanted;
@@ -368,8 +368,8 @@ TEST(the_ruler_names_lists_between_steps)
     struct view *view = open_test_view(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
     struct canvas *canvas = new_picture(view);
     for (size_t i = 0; i < COUNT(runs); i++) {
-        const int x = (int)x_of(view, axis_of(view->tracks[0], (uint64_t)runs[i].at * MS));
-        const bool first = i > 0 && runs[i - 1].list == 0; /* after a step */
+        int x = (int)x_of(view, axis_of(view->tracks[0], (uint64_t)runs[i].at * MS));
+        bool first = i > 0 && runs[i - 1].list == 0; /* after a step */
         assert_int_equal(has_text(view, canvas, x, "eval", SOFT), first && runs[i].list == 1);
         assert_int_equal(has_text(view, canvas, x, "sample", SOFT), first && runs[i].list == 2);
     }
@@ -386,7 +386,7 @@ TEST(the_ruler_names_what_goes_on_at_the_left)
         const char *name;
     } seen[] = {{5, ""}, {25, "eval"}, {45, "sample"}, {65, "step 2"}};
     struct view *view = open_test_view(write_lists(runs, COUNT(runs)), NULL, 1280, 720, 1);
-    const int x = places_of(view).ruler.x;
+    int x = places_of(view).ruler.x;
     for (size_t i = 0; i < COUNT(seen); i++) {
         look_at(view, seen[i].from * (double)MS, (seen[i].from + 14) * (double)MS);
         struct canvas *canvas = new_picture(view);
@@ -436,7 +436,7 @@ TEST(micro_batches_have_colours_of_their_own)
 
 static double light_of(uint32_t channel)
 {
-    const double share = (channel & 255) / 255.0;
+    double share = (channel & 255) / 255.0;
     return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4);
 }
 
@@ -451,9 +451,9 @@ static void place_colour(uint32_t colour, const double sight[9], double lab[3])
         seen[i] = sight[3 * i] * rgb[0] + sight[3 * i + 1] * rgb[1] + sight[3 * i + 2] * rgb[2];
         seen[i] = fmin(fmax(seen[i], 0), 1);
     }
-    const double x = root_of((0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.95047);
-    const double y = root_of(0.2126 * seen[0] + 0.7152 * seen[1] + 0.0722 * seen[2]);
-    const double z = root_of((0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.08883);
+    double x = root_of((0.4124 * seen[0] + 0.3576 * seen[1] + 0.1805 * seen[2]) / 0.95047);
+    double y = root_of(0.2126 * seen[0] + 0.7152 * seen[1] + 0.0722 * seen[2]);
+    double z = root_of((0.0193 * seen[0] + 0.1192 * seen[1] + 0.9505 * seen[2]) / 1.08883);
     lab[0] = 116 * y - 16;
     lab[1] = 500 * (x - y);
     lab[2] = 200 * (y - z);
@@ -520,7 +520,7 @@ static double luminance(uint32_t colour)
 /* A name on a bar has a contrast of 4.5 to 1, as small letters need it; so have words in grey on panels. */
 static void expect_contrast(uint32_t letters, uint32_t ground)
 {
-    const double one = luminance(letters) + 0.05, other = luminance(ground) + 0.05;
+    double one = luminance(letters) + 0.05, other = luminance(ground) + 0.05;
     if (fmax(one / other, other / one) < 4.5)
         test_failed("%06x on %06x: %.2f\n", letters & 0xffffff, ground & 0xffffff, fmax(one / other, other / one));
 }
@@ -533,7 +533,7 @@ TEST(names_can_be_read_on_their_bars)
         view->n_layers = 12;
         view->colour = (enum colour_by)way;
         for (int64_t i = way == BY_KIND ? 0 : NONE; i < (way == BY_LAYER ? 12 : 16); i++) {
-            const uint32_t colour = colour_number(view, i);
+            uint32_t colour = colour_number(view, i);
             expect_contrast(readable_on(colour), colour);
         }
     }
@@ -581,12 +581,12 @@ TEST(no_line_runs_through_a_name)
     struct canvas *bare = new_picture(view);
     run_script(view, "click:620,118");
     int y;
-    const int x = bar_at(view, "stage0 compute", 4, &y);
+    int x = bar_at(view, "stage0 compute", 4, &y);
     run_script(view, lasting("move:%d,%d t move:%d,%d", x + 2, y, x + 4, y));
     struct canvas *lines = new_picture(view);
     int crossed = 0;
     for (int at = x - 3; at <= x + 6; at++) {
-        const int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
+        int name = y * bare->width + at, edge = (y - 10) * bare->width + at;
         assert_int_equal(lines->pixels[name], bare->pixels[name]);
         if (lines->pixels[edge] != bare->pixels[edge])
             crossed++;
@@ -608,10 +608,10 @@ TEST(a_table_stands_beside_what_it_is_about)
     const struct box rows = places_of(view).rows, size = {.w = 400, .h = 170};
     for (uint32_t n = 0; n < 200; n++) {
         struct random4 random4 = random_words(29, STREAM_TEST, 0, n);
-        const int from = rows.x + (int)(random4.word[0] % (unsigned)rows.w),
-                  to = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
-        const int left = MIN(from, to), right = MAX(from, to);
-        const bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
+        int from = rows.x + (int)(random4.word[0] % (unsigned)rows.w),
+            to = rows.x + (int)(random4.word[1] % (unsigned)rows.w);
+        int left = MIN(from, to), right = MAX(from, to);
+        bool room = left - rows.x > size.w + AIR || rows.x + rows.w - right > size.w + AIR;
         view->selection.region = (struct region){.kind = STRETCH, .at = {axis_at(view, from), axis_at(view, to)}};
         struct box at = place_panel(view, size);
         assert_at_least(at.x, rows.x);
@@ -649,7 +649,7 @@ TEST(a_long_table_hides_nothing_of_its_row)
     const struct view_row *row = view->layout.rows;
     while (row->kind != ROW_MEMORY)
         row++;
-    const int y = row->y, high = row->height, left = places_of(view).rows.x;
+    int y = row->y, high = row->height, left = places_of(view).rows.x;
     run_script(view, lasting("click:600,%d", y + high / 2));
     struct canvas *after = new_picture(view);
     assert_at_least(view->selection.panel.n, 40);
@@ -694,7 +694,7 @@ TEST(letters_have_numbers_together)
             canvas[i] = picture_of_letters(width, 3 + i, &views[i]);
         const struct view_row *row = &views[0]->layout.rows[1];
         for (int i = 0; i < 2; i++) {
-            const int from = (int)x_of(views[0], 1e6 * i) + 1, to = (int)x_of(views[0], 1e6 * (i + 1)) - 1;
+            int from = (int)x_of(views[0], 1e6 * i) + 1, to = (int)x_of(views[0], 1e6 * (i + 1)) - 1;
             for (int y = row->y; y < row->y + row->height; y++)
                 for (int x = from; x < to; x++)
                     differs[i] |= canvas[0]->pixels[y * width + x] != canvas[1]->pixels[y * width + x];
@@ -724,8 +724,8 @@ TEST(a_high_row_has_as_many_names_as_a_low_one)
             const struct bars *bars = &view->tracks[0]->trace->bars[row->index];
             assert_int_equal(row->height >= 30, high);
             for (size_t i = 0; i < bars->n; i++) {
-                const int from = (int)x_of(view, axis_of(view->tracks[0], bars->all[i].start)) + 2;
-                const int to = (int)x_of(view, axis_of(view->tracks[0], bars->all[i].end)) - 2;
+                int from = (int)x_of(view, axis_of(view->tracks[0], bars->all[i].start)) + 2;
+                int to = (int)x_of(view, axis_of(view->tracks[0], bars->all[i].end)) - 2;
                 const uint32_t *line = canvas->pixels + (row->y + row->height / 2) * canvas->width;
                 bool has_name = false;
                 for (int x = MAX(from, places_of(view).rows.x); x < MIN(to, 1260); x++)

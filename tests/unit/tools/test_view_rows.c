@@ -79,7 +79,7 @@ TEST(rows_fill_the_window_and_are_never_cut)
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
                 const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
                 run_script(view, "down");
-                const bool none = rows_in_sight(view) == 0;
+                bool none = rows_in_sight(view) == 0;
                 assert_false(none);
                 if (down >= 2900)
                     assert_true(is_in_sight(view, last));
@@ -107,10 +107,10 @@ TEST(a_bar_shows_which_rows_are_in_sight)
         for (int down = 0; down < 400; down += 60) {
             struct canvas *canvas = new_picture(view);
             const struct box rows = places_of(view).rows;
-            const double all = view->layout.rows_height;
+            double all = view->layout.rows_height;
             int bar = 0, top = 0, seen = 0, above = 0;
             for (int y = rows.y + rows.h - 1; y >= rows.y; y--) {
-                const bool is_bar = canvas->pixels[y * canvas->width + rows.x + rows.w + 6] == SOFT;
+                bool is_bar = canvas->pixels[y * canvas->width + rows.x + rows.w + 6] == SOFT;
                 bar += is_bar;
                 top = is_bar ? y - rows.y : top;
             }
@@ -119,7 +119,7 @@ TEST(a_bar_shows_which_rows_are_in_sight)
                 seen += is_in_sight(view, view_row) ? view_row->height : 0;
                 above += view_row->y < rows.y ? view_row->height : 0;
             }
-            const bool hides = rows_in_sight(view) < view->layout.n_rows;
+            bool hides = rows_in_sight(view) < view->layout.n_rows;
             assert_int_equal(hides, (bar > 0));
             if (hides) {
                 assert_close(bar / (double)rows.h, seen / all, 0.01);
@@ -140,14 +140,14 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
     struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
     run_script(view, "pagedown -");
     int y, height[2], place[2];
-    const int x = bar_at(view, "b download", 0, &y);
+    int x = bar_at(view, "b download", 0, &y);
     uint32_t upload = 0;
     while (strcmp(view->tracks[0]->trace->lanes[upload].name, "b upload") != 0)
         upload++;
     const struct view_row *row = row_of_lane(view, 0, upload);
     assert_int_equal(row->height, 12); /* the height of an empty row: of_empty in layout.c */
     assert_at_least(row[1].height, 22);
-    const int to = row->y + row->height / 2;
+    int to = row->y + row->height / 2;
     run_script(view, lasting("hold:%d,%d,%d,%d", x, y, x + 4, to));
     for (int i = 0; i < 2; i++) {
         free_canvas(new_picture(view)); /* the task is carried */
@@ -442,8 +442,8 @@ TEST(a_column_of_short_tasks_is_as_high_as_the_lane_is_busy)
     const struct canvas *canvas = drawn.canvas;
     const struct view_row *compute = &view->layout.rows[1]; /* row 0 has the device's name */
     const struct view_row *upload = &view->layout.rows[2];
-    const int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
-    const int low = upload->height - pixels_of(canvas, upload, 700, PAPER);
+    int full = compute->height - pixels_of(canvas, compute, 700, PAPER);
+    int low = upload->height - pixels_of(canvas, upload, 700, PAPER);
     assert_at_least(full, compute->height - 4); /* a lane has two dots of air above and below */
     assert_at_least(low, full / 3);
     assert_at_most(low, full / 2);
@@ -463,7 +463,7 @@ TEST(hatching_leaves_a_short_task_as_it_is)
     const struct bars *bars = &view->tracks[0]->trace->bars[upload->index];
     assert_above(bars->n, 2);
     for (size_t i = 1; i + 1 < bars->n; i++) {
-        const int x = (int)x_of(view, axis_of(view->tracks[0], bars->all[i].start));
+        int x = (int)x_of(view, axis_of(view->tracks[0], bars->all[i].start));
         int same = 0;
         for (int at = x - 1; at <= x + 1; at++)
             if (line[at] == line[at + 1])
@@ -484,7 +484,7 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     const struct canvas *canvas = drawn.canvas;
     const struct box rows = places_of(view).rows;
     const struct view_row *lane = &view->layout.rows[1];
-    const uint32_t colour = task_colour(view, view->tracks[0], 2501);
+    uint32_t colour = task_colour(view, view->tracks[0], 2501);
     int columns = 0; /* in pixels */
     for (int x = rows.x; x < rows.x + rows.w; x++)
         if (pixels_of(canvas, lane, x, colour) > 0)
@@ -506,7 +506,7 @@ TEST(the_most_that_is_held_is_found)
     assert_above(use->n, 400);
     for (uint32_t n = 0; n < 2000; n++) {
         struct random4 random4 = random_words(37, STREAM_TEST, 0, n);
-        const size_t from = random4.word[0] % use->n, end = from + 1 + random4.word[1] % (use->n - from);
+        size_t from = random4.word[0] % use->n, end = from + 1 + random4.word[1] % (use->n - from);
         size_t most = from;
         for (size_t i = from; i < end; i++)
             if (use->sums[i].sum > use->sums[most].sum)
@@ -530,7 +530,7 @@ TEST(a_column_of_memory_shows_its_peak)
     const struct canvas *canvas = drawn.canvas;
     const struct box rows = places_of(view).rows;
     const struct view_row *memory = &view->layout.rows[2]; /* after the device's name and its lane */
-    const uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
+    uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
     int highest = 0;
     for (int x = rows.x; x < rows.x + rows.w; x++)
         highest = MAX(highest, pixels_of(canvas, memory, x, work));
@@ -555,7 +555,7 @@ TEST(two_traces_share_the_scale_of_memory)
     }
     struct view *view = open_test_view(path[0], path[1], 1280, 720, 1);
     struct canvas *canvas = new_picture(view);
-    const uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
+    uint32_t work = class_colour(view->tracks[0]->trace->tensors[0].class);
     for (size_t i = 0; i < view->layout.n_rows; i++)
         if (view->layout.rows[i].kind == ROW_MEMORY)
             high[view->layout.rows[i].track] = pixels_of(canvas, &view->layout.rows[i], 700, work);
@@ -607,13 +607,13 @@ TEST(each_step_that_begins_in_sight_has_a_line)
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
     for (int at = 0; at < 4 * (ALL - 5); at++) {
-        const double from = axis_of(track, find_step(track, 1)->work) + (at + 0.5) * STEP_NS / 4;
+        double from = axis_of(track, find_step(track, 1)->work) + (at + 0.5) * STEP_NS / 4;
         look_at(view, from, from + 5.0 * STEP_NS);
         struct canvas *canvas = new_picture(view);
-        const int y = row_of_lane(view, 0, 0)->y;
+        int y = row_of_lane(view, 0, 0)->y;
         int expected = 0;
         for (uint32_t step = 1; step <= ALL; step++) {
-            const double begin = axis_of(track, find_step(track, step)->work);
+            double begin = axis_of(track, find_step(track, step)->work);
             if (begin < view->sight.from || begin >= view->sight.to)
                 continue;
             expected++;
@@ -623,7 +623,7 @@ TEST(each_step_that_begins_in_sight_has_a_line)
         assert_int_equal(border_pixels(canvas, y), expected);
         free_canvas(canvas);
     }
-    const double seventh = axis_of(track, find_step(track, 7)->work);
+    double seventh = axis_of(track, find_step(track, 7)->work);
     look_at(view, seventh + 0.1 * STEP_NS, seventh + 0.9 * STEP_NS); /* it has begun, and the eighth has not */
     assert_false(has_sign(view, "a step begins"));
     end_view(view);

@@ -20,7 +20,7 @@ static void expect_shares(const struct view *view, uint32_t lane)
     const struct bars *bars = &track->trace->bars[lane];
     for (size_t end = 0; end <= bars->n; end += 5)
         for (size_t i = 0; i <= end; i += 3) {
-            const size_t block = end - i < FEW_BARS ? 1 : BARS_IN_BLOCK;
+            size_t block = end - i < FEW_BARS ? 1 : BARS_IN_BLOCK;
             uint64_t ns[GROUPS], counted[GROUPS] = {0};
             sum_shares(view, 0, lane, i, end, ns);
             for (size_t k = i / block * block; k < end / block * block; k++)
@@ -38,7 +38,7 @@ static void expect_shares_with_a_late_end(uint64_t late_ns, uint64_t more_ns)
     const char *path = temp_path("shares.trace");
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, now_ns(), TASK_NS);
-    const uint64_t late = clock, number = trace_begin(writer, 2, LATE_TASK, late);
+    uint64_t late = clock, number = trace_begin(writer, 2, LATE_TASK, late);
     clock += late_ns;
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     run_script(view, "k");
@@ -70,7 +70,7 @@ TEST(a_late_bar_as_long_as_others_changes_the_shares) { expect_shares_with_a_lat
 static void look_at_spans(struct view *view, double from)
 {
     const struct track *track = view->tracks[0];
-    const double length = places_of(view).rows.w / 4.0 * STEP_NS;
+    double length = places_of(view).rows.w / 4.0 * STEP_NS;
     from += axis_of(track, track->steps->all[0].work);
     look_at(view, from, from + length);
 }
@@ -113,7 +113,7 @@ TEST(a_span_that_begins_before_what_is_in_sight_is_there)
         look_at_spans(view, at * STEP_NS);
         fill_shares(view);
         const struct shares *shares = &view->shares[0];
-        const uint64_t left = clock_of(view->tracks[0], view->sight.from);
+        uint64_t left = clock_of(view->tracks[0], view->sight.from);
         assert_at_least(shares->n_edges, 2);
         assert_at_most(shares->edges[0], left);
         assert_above(shares->edges[1], left);
@@ -128,12 +128,12 @@ static struct view *view_of_an_upload(uint32_t step, int64_t from, uint64_t ns)
     enum { UPLOAD = 1 };
     const char *path = temp_path("upload.trace");
     struct trace_writer *writer = begin_trace(path);
-    const uint64_t begin = now_ns();
+    uint64_t begin = now_ns();
     for (uint32_t i = 0; i < EVEN_STEPS * TASKS; i += LANES) {
-        const uint64_t start = begin + i * TASK_NS;
+        uint64_t start = begin + i * TASK_NS;
         trace_end(writer, trace_begin(writer, 1 + i / TASKS, i % TASKS, start), start, start + LANES * TASK_NS, 0);
     }
-    const uint64_t start = begin + (step - 1) * STEP_NS + (uint64_t)from;
+    uint64_t start = begin + (step - 1) * STEP_NS + (uint64_t)from;
     trace_end(writer, trace_begin(writer, step, UPLOAD, start), start, start + ns, 0);
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
@@ -156,7 +156,7 @@ static int height_in_step(const struct view *view, const struct canvas *canvas, 
 {
     const struct track *track = view->tracks[0];
     const struct view_row *row = row_of_lane(view, 0, 1);
-    const int x = pixel_of(view, axis_of(track, find_step(track, step)->work) + STEP_NS / 2.0);
+    int x = pixel_of(view, axis_of(track, find_step(track, step)->work) + STEP_NS / 2.0);
     int height = 0;
     for (int y = row->y; y < row->y + row->height; y++)
         if (canvas->pixels[y * canvas->width + x] != PAPER)
@@ -181,7 +181,7 @@ TEST(a_wide_bar_is_drawn_over_its_span)
 {
     struct view *view = view_of_an_upload(4, 0, 2 * STEP_NS);
     struct canvas *canvas = new_picture(view);
-    const int bar = height_in_step(view, canvas, 5), span = height_in_step(view, canvas, 7);
+    int bar = height_in_step(view, canvas, 5), span = height_in_step(view, canvas, 7);
     assert_above(span, 0);
     assert_at_most(abs(bar - 2 * span), 1);
     assert_int_equal(height_in_step(view, canvas, 10), 0);

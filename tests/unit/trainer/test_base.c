@@ -812,14 +812,14 @@ TEST(folding_changes_only_blanks)
         while (*a || *b) {
             a += strspn(a, " \n");
             b += strspn(b, " \n");
-            const size_t n = strcspn(a, " \n");
+            size_t n = strcspn(a, " \n");
             assert_int_equal(n, strcspn(b, " \n"));
             assert_memory_equal(a, b, n);
             a += n;
             b += n;
         }
         for (char *line = strtok(folded, "\n"); line; line = strtok(NULL, "\n")) {
-            const size_t wide = strlen(line) - (strstr(line, "\303\274") ? 1 : 0);
+            size_t wide = strlen(line) - (strstr(line, "\303\274") ? 1 : 0);
             if (wide > (size_t)columns)
                 assert_null(strchr(line + strspn(line, " "), ' '));
         }

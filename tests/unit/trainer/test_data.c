@@ -61,7 +61,7 @@ TEST(made_texts_have_a_rate_and_a_floor)
     assert_below(stories->nats_per_byte, stories->floor); /* who sees few bytes knows less than the grammar */
     assert_above(memory->nats_per_byte, 0);
     assert_true(memory->nats_per_byte != stories->nats_per_byte);
-    const double floor = stories->floor;
+    double floor = stories->floor;
     close_dataset(stories);
     close_dataset(memory);
 
@@ -133,13 +133,13 @@ TEST(sources_are_held_out_in_parts)
         size_t train = 0;
         size_t val = 0;
         size_t changes = 0;
-        const size_t held_out = embedded_text_size * (size_t)share / 10;
+        size_t held_out = embedded_text_size * (size_t)share / 10;
         assert_int_equal(data->train.n + data->val.n, embedded_text_size);
         assert_in_range(data->val.n, held_out - 1, held_out + PARTS); /* each part is rounded by itself */
         for (size_t part = 0; part < PARTS; part++) {
-            const size_t begin = embedded_text_size * part / PARTS;
-            const size_t end = embedded_text_size * (part + 1) / PARTS;
-            const size_t cut = begin + (size_t)((double)(end - begin) * (1 - options.val_share));
+            size_t begin = embedded_text_size * part / PARTS;
+            size_t end = embedded_text_size * (part + 1) / PARTS;
+            size_t cut = begin + (size_t)((double)(end - begin) * (1 - options.val_share));
             for (; at < first_byte(cut); at++) {
                 if (embedded_text[at] != data->train.tokens[train])
                     changes++;

@@ -86,8 +86,8 @@ TEST(another_seed_shuffles_otherwise)
     struct dataset *data = numbered(10000, ORDER_SHUFFLE, 0);
     int same = 0;
     for (int i = 0; i < 1000; i++) {
-        const int32_t one = offset_of(data, (struct window){.seed = 5, .step = i, .batch = 1});
-        const int32_t other = offset_of(data, (struct window){.seed = 6, .step = i, .batch = 1});
+        int32_t one = offset_of(data, (struct window){.seed = 5, .step = i, .batch = 1});
+        int32_t other = offset_of(data, (struct window){.seed = 6, .step = i, .batch = 1});
         if (one == other)
             same++;
     }

@@ -159,7 +159,7 @@ static void check_adamw(int n, int n_decay, float halted, int side)
         v.expected[i] = v.ours[i];
     }
     for (int step = 1; step <= 3; step++) {
-        const double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
+        double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
         ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n),
             A(control, CONTROL_SIZE), A(state, STATE_SIZE), I(n), I(n_decay), A(&side, 1));

@@ -84,7 +84,7 @@ TEST(zero_shares_the_state_out)
 static void expect_formula(const json_t *rows, int ranks, int dp, const double bytes[3])
 {
     static const char *const key[] = {"parameters_mib", "gradients_mib", "optimizer_mib"};
-    const double n = 124439808.0 / (1 << 20);
+    double n = 124439808.0 / (1 << 20);
     double all[4] = {0};
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);

@@ -69,7 +69,7 @@ static void expect_sound_order(const struct mesh *mesh, int device, int micros, 
 /* So many tapes a device keeps at most, by the paper of each order; 0: the paper has no such formula. */
 static int tapes_of_paper(enum pipeline kind, int pp, int device, int micros)
 {
-    const int behind = pp - device; /* this device and those of later stages */
+    int behind = pp - device; /* this device and those of later stages */
     if (kind == PIPELINE_1F1B)
         return MIN(behind, micros);
     if (kind == PIPELINE_INTERLEAVED && pp > 1)
@@ -94,7 +94,7 @@ static void check_orders(enum pipeline kind, int pp, int micros)
     for (int device = 0; device < pp; device++) {
         int turns;
         struct turn *turn = pipeline_order(order, &mesh, device, micros, &turns);
-        const int tapes = tapes_of_paper(kind, pp, device, micros);
+        int tapes = tapes_of_paper(kind, pp, device, micros);
         expect_sound_order(&mesh, device, micros, turn, turns);
         if (tapes > 0)
             assert_int_equal(most_in_flight(turn, turns), tapes);
@@ -162,7 +162,7 @@ static double step_of_list(const char *pipeline, int pp, int layers, int micros,
 TEST(orders_take_what_the_papers_formulas_say)
 {
     for (int pp = 2; pp <= 4; pp++) {
-        const int micros = 2 * pp;
+        int micros = 2 * pp;
         expect_number("gpipe", step_of_list("gpipe", pp, pp, micros, 1), 3 * micros + 3 * (pp - 1));
         expect_number("1f1b", step_of_list("1f1b", pp, pp, micros, 1), 3 * micros + 3 * (pp - 1));
         expect_number("interleaved", step_of_list("interleaved", pp, 2 * pp, micros, 1), 3 * micros + 1.5 * (pp - 1));

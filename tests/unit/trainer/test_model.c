@@ -55,7 +55,7 @@ TEST(each_device_has_its_engine)
 TEST(bytes_are_those_touched)
 {
     enum { B = 3, T = 16, C = 32, H = 2, V = 64 };
-    const double half = B * H * T * T / 2.0;
+    double half = B * H * T * T / 2.0;
     const struct {
         const char *name;
         double floats;

@@ -62,7 +62,7 @@ TEST(tensors_lie_apart_where_all_have_room)
                                            "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
                                            cases[i].device);
         must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-        const size_t end = list->pool->tensors[0]->address == list->pool->tensors[1]->address ? 60 : 120;
+        size_t end = list->pool->tensors[0]->address == list->pool->tensors[1]->address ? 60 : 120;
         if (end != cases[i].bytes)
             test_failed("%s: the two tensors take %zu bytes\n", cases[i].device, end);
         free_list_and_machine(list);
@@ -77,7 +77,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     struct list *list = read_list("data/steps/swap.txt");
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
     struct device *device = &list->pool->machine->devices[0];
-    const size_t held = list->peak_total[0];
+    size_t held = list->peak_total[0];
     const char *need = lasting("need at least %s, ", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         device->budget = held / part;
@@ -97,7 +97,7 @@ TEST(the_option_that_would_make_room_is_named)
     struct list *list = read_list("data/steps/swap.txt");
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
     struct device *device = &list->pool->machine->devices[0];
-    const size_t half = device->placed_bytes / 2;
+    size_t half = device->placed_bytes / 2;
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
             const char *option = limited && !set ? "or limit" : "or --device-mem";

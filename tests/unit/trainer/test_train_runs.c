@@ -191,7 +191,7 @@ TEST(learnt_tokens_go_with_the_model)
     expect_yard(EXIT_OK, "vocabulary 300", "train --model tiny --tokens bpe:300 --steps 20 %s --save '%s' --log '%s'",
                 again, folder, log);
     const json_t *first = json_array_get(read_log(log), 0), *last = last_line(log);
-    const double bits = number_at(last, "val_loss") / M_LN2 / number_at(first, "bytes_per_token");
+    double bits = number_at(last, "val_loss") / M_LN2 / number_at(first, "bytes_per_token");
     assert_above(number_at(first, "bytes_per_token"), 1.5);
     assert_close(number_at(last, "val_bits_per_byte"), bits, 1e-6);
     expect_yard(EXIT_OK, "step 22/22", "train --resume '%s' --tokens bpe:300 --steps 22 %s", folder, again);
