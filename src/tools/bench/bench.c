@@ -31,7 +31,7 @@ struct bench {
     double peak; /* FLOP/s of FMAs in the best moment of this run */
     struct {
         double flops;   /* FLOPs of the projections that were timed */
-        double at_peak; /* the same, each divided by its share of the peak */
+        double at_peak; /* the FLOPs of each of them, divided by its share of the peak, and summed */
     } weighted[3];      /* by engine */
 };
 

@@ -51,7 +51,7 @@ static void note_run(void *context, const struct list *list, const struct task *
         see(&timed->seen[flight->iteration], task, 1e-9 * (double)flight->start, 1e-9 * (double)flight->end);
 }
 
-static void run_steps(struct trainer *trainer, struct timed_steps *timed)
+static void time_steps(struct trainer *trainer, struct timed_steps *timed)
 {
     struct observer looker = {.ended = note_run, .context = timed};
     init_random(trainer->model, 1);
@@ -169,7 +169,7 @@ static double bench_one(struct settings *settings, FILE *text, struct table *tab
     if (predict_options.hardware)
         simulate_steps(trainer, &timed);
     else
-        run_steps(trainer, &timed);
+        time_steps(trainer, &timed);
     add_run(table, trainer, &timed, json_is_number(bound) ? json_number_value(bound) : NAN);
     print_newest(text, settings, table);
     double best = best_slices(trainer);

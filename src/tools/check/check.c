@@ -24,7 +24,7 @@ struct checker {
 };
 
 /* Compares `ours` (n values) with the file's tensor of that name, if it has one. */
-static void compare(struct checker *checker, const char *name, const float *ours, size_t n)
+static void compare_with_file(struct checker *checker, const char *name, const float *ours, size_t n)
 {
     const struct st_tensor *stored = find_tensor(checker->file, name);
     if (!stored)
@@ -59,7 +59,7 @@ static void compare_params(struct checker *checker, const char *prefix, enum kep
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, role, values);
         values = transpose_conv1d(param, values, OURS_TO_FILE);
-        compare(checker, JOINED(prefix, param->name), values, param_elements(param));
+        compare_with_file(checker, JOINED(prefix, param->name), values, param_elements(param));
         free(values);
     }
 }
@@ -74,13 +74,13 @@ static void compare_logits(struct checker *checker)
     read_tensor(trainer->kept_logits, logits);
     for (size_t row = 1; row < rows; row++) /* leaves the padding out */
         memmove(logits + row * words, logits + row * width, words * sizeof *logits);
-    compare(checker, "logits", logits, rows * words);
+    compare_with_file(checker, "logits", logits, rows * words);
     free(logits);
 }
 
 /* After the first step logits, loss and gradients are compared; after the last one the trajectory, which is all losses,
  * and the parameters. */
-static void run_steps(struct checker *checker, size_t n)
+static void train_and_compare(struct checker *checker, size_t n)
 {
     struct trainer *trainer = checker->trainer;
     float *losses = allocate(n, sizeof *losses);
@@ -90,11 +90,11 @@ static void run_steps(struct checker *checker, size_t n)
         if (i > 0)
             continue;
         compare_logits(checker);
-        compare(checker, "loss", losses, 1);
+        compare_with_file(checker, "loss", losses, 1);
         compare_params(checker, "grad.", KEPT_GRADIENT);
     }
     drain(trainer->train_list);
-    compare(checker, "trajectory", losses, n);
+    compare_with_file(checker, "trajectory", losses, n);
     if (find_tensor(checker->file, "trajectory"))
         compare_params(checker, "after.", KEPT_VALUE);
     free(losses);
@@ -200,7 +200,7 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     checker->trainer->fixed_targets = targets;
     init_from_file(checker->trainer->model, path);
     refuse_if_parameters_are_bad(checker->trainer->model, path);
-    run_steps(checker, steps);
+    train_and_compare(checker, steps);
     free_trainer(checker->trainer);
     free(tokens);
     free(targets);

@@ -41,7 +41,7 @@ struct checked { /* an operation of the list, as it is checked */
 
 /* Normal deviates, moved to odd multiples of 1/8.  So short sums of products are exact, and the corner that ReLU has at
  * 0 is never within 2h. */
-static float value_of(const struct tensor *tensor, size_t i)
+static float drawn_value(const struct tensor *tensor, size_t i)
 {
     return (float)(floor(4 * random_normal(1, STREAM_TEST, (uint32_t)tensor->id, i)) + 0.5) / 4;
 }
@@ -63,7 +63,7 @@ static double loss_with(const struct checked *checked, struct tensor *tensor, si
     run_tasks(checked->list, checked->begin, checked->op->end);
     read_tensor(checked->op->out, y);
     for (size_t k = 0; k < n; k++)
-        sum += (checked->dy ? value_of(checked->dy, k) : checked->op->scale) * y[k];
+        sum += (checked->dy ? drawn_value(checked->dy, k) : checked->op->scale) * y[k];
     free(y);
     return sum;
 }
@@ -72,7 +72,7 @@ static double loss_with(const struct checked *checked, struct tensor *tensor, si
 static double difference_at(const struct checked *checked, struct tensor *tensor, size_t i)
 {
     float h = 1 / 16.0f;
-    float value = value_of(tensor, i);
+    float value = drawn_value(tensor, i);
     double far = loss_with(checked, tensor, i, value + 2 * h) - loss_with(checked, tensor, i, value - 2 * h);
     double near = loss_with(checked, tensor, i, value + h) - loss_with(checked, tensor, i, value - h);
     write_bytes_of(tensor, i * ELEMENT_BYTES, ELEMENT_BYTES, &value);
@@ -89,7 +89,7 @@ struct worst {
 
 /* made: the sum of two equal gradients, since backward ran twice.  About ELEMENTS elements are tried, drawn at
  * random. */
-static struct worst find_worst(const struct checked *checked, struct tensor *tensor, const float *made)
+static struct worst measure_worst(const struct checked *checked, struct tensor *tensor, const float *made)
 {
     size_t n = count_elements(tensor);
     struct worst worst = {.apart = -1};
@@ -111,13 +111,14 @@ static struct worst find_worst(const struct checked *checked, struct tensor *ten
 
 /* Adds a row to the table: how far backward's gradient `grad` of the tensor (NULL: none) is from the differences, at
  * worst.  The error is relative to the largest element. */
-static void compare(const struct checked *checked, struct tensor *tensor, struct tensor *grad, struct table *table)
+static void add_comparison(const struct checked *checked, struct tensor *tensor, struct tensor *grad,
+                           struct table *table)
 {
     float *made = allocate(count_elements(tensor), sizeof *made);
     struct cell row[COLUMNS];
     if (grad)
         read_tensor(grad, made);
-    const struct worst worst = find_worst(checked, tensor, made);
+    const struct worst worst = measure_worst(checked, tensor, made);
     row[OPERATION] = text_cell(checked->op->name);
     row[OF] = text_cell(tensor->name);
     row[ERROR] = number_cell(worst.largest > 0 ? worst.apart / worst.largest : worst.apart);
@@ -142,7 +143,7 @@ static int access_modes(const struct list *list, size_t begin, size_t end, const
 }
 
 /* Adds the backward of the operation twice, from dy on. */
-static void add_backward(struct builder *b, const struct op *op, struct tensor *dy)
+static void add_backward_twice(struct builder *b, const struct op *op, struct tensor *dy)
 {
     set_gradient(b, op->out, dy);
     for (int i = 0; i < 2; i++) {
@@ -162,7 +163,7 @@ static void write_values(const struct pool *pool)
         size_t n = count_elements(tensor);
         float *values = allocate(n, sizeof *values);
         for (size_t k = 0; k < n; k++)
-            values[k] = value_of(tensor, k);
+            values[k] = drawn_value(tensor, k);
         write_tensor(tensor, values);
         free(values);
     }
@@ -211,7 +212,7 @@ static struct checked build_backward(struct built *built, size_t nth)
     if (nth > 0)
         checked.begin = built->tape.ops[nth - 1].end; /* where the operation before it ends */
     struct tensor *dy = new_gradient(&built->builder, op, ".dy", op->out);
-    add_backward(&built->builder, op, dy);
+    add_backward_twice(&built->builder, op, dy);
     checked.dy = access_modes(list, built->forward_end, list->n, dy) ? dy : NULL;
     for (int i = 0; i < built->model->params->n; i++) {
         const struct weight *weight = &built->model->replicas->by_param[i];
@@ -257,7 +258,7 @@ static void compare_inputs(const struct checked *checked, struct builder *b, str
         struct tensor *tensor = pool->tensors[i];
         if (tensor->type == FLOAT32 &&
             access_modes(checked->list, checked->begin, checked->op->end, tensor) == ACCESS_READ)
-            compare(checked, tensor, gradient(b, tensor), table);
+            add_comparison(checked, tensor, gradient(b, tensor), table);
     }
 }
 

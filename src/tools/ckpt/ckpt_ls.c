@@ -28,7 +28,7 @@ static void format_piece(char out[128], const struct kept_tensor *tensor, const 
         snprintf(out, 128, "%d: [%lld:%lld, %lld:%lld]", piece->rank, begin[0], end[0], begin[1], end[1]);
 }
 
-static void list_tensor(struct table *out, const struct kept_tensor *tensor)
+static void add_tensor_rows(struct table *out, const struct kept_tensor *tensor)
 {
     const char *name = tensor->name, *role = kept_name[tensor->role];
     char shape[128], cut[32], text[128];
@@ -76,7 +76,7 @@ static void print_ls(const struct checkpoint *checkpoint)
     size_t elements = 0;
     for (size_t i = 0; i < pieces->n; i++) {
         elements += tensor_elements(&pieces->tensors[i]);
-        list_tensor(out, &pieces->tensors[i]);
+        add_tensor_rows(out, &pieces->tensors[i]);
     }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);

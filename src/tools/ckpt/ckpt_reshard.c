@@ -68,7 +68,7 @@ static void list_copy(struct table *out, const struct copies *plan, const struct
 }
 
 /* Prints the copies of all tensors, after a proof of each tensor's plan. */
-static void show_plan(const struct checkpoint *from, const struct checkpoint *to)
+static void print_plan(const struct checkpoint *from, const struct checkpoint *to)
 {
     static const struct column columns[] = {
         {"tensor", "tensor", CELL_TEXT, 27, 0},  {"role", "role", CELL_TEXT, 6, 0},
@@ -111,7 +111,7 @@ int reshard_checkpoint(char **paths)
 {
     struct checkpoint *from = open_checkpoint(paths[0]), *to = recut(from, paths[1]);
     if (ckpt_given.plan) {
-        show_plan(from, to);
+        print_plan(from, to);
     } else {
         claim_output("ckpt reshard", paths[1], NULL);
         expect_free("ckpt reshard", paths[1]);

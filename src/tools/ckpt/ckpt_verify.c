@@ -25,7 +25,7 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
 }
 
 /* Reads every tensor's pieces; what is wrong goes into `damaged`.  Returns the bytes that are sound. */
-static uint64_t verify_tensors(const struct checkpoint *checkpoint, json_t *damaged)
+static uint64_t verify_all_tensors(const struct checkpoint *checkpoint, json_t *damaged)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
@@ -60,7 +60,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
     if (checkpoint->single_file)
         for (size_t i = 0; i < checkpoint->single_file->n_damage; i++)
             add_damage(damaged, checkpoint->single_file->damage[i], NULL, NULL);
-    uint64_t bytes = verify_tensors(checkpoint, damaged);
+    uint64_t bytes = verify_all_tensors(checkpoint, damaged);
     if (!ckpt_given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
                    checkpoint->pieces->n, format_bytes(text, (double)bytes));

@@ -95,21 +95,21 @@ static int unlikeness(const char *typed, const char *name)
 static char *suggest_name(const struct list *list, const char *typed)
 {
     const char *nearest = NULL;
-    char *word = copy_string(typed);
+    char *lowered = copy_string(typed);
     int least = 2 + (int)strlen(typed) / 3; /* a guess that needs as many typing errors would only confuse */
-    for (char *c = word; *c; c++)
+    for (char *c = lowered; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     for (size_t i = 0; i < list->n; i++)
         for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
             const struct access *access = &list->tasks[i]->accesses[k];
-            int unlike = unlikeness(word, access->tensor->name);
+            int unlike = unlikeness(lowered, access->tensor->name);
             size_t writer;
             if (unlike >= least || !find_writer(list, access->tensor, &writer))
                 continue;
             least = unlike;
             nearest = access->tensor->name;
         }
-    free(word);
+    free(lowered);
     return nearest ? format_string(" did you mean %s?", nearest) : copy_string("");
 }
 

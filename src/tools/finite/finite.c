@@ -22,7 +22,7 @@ static uint32_t *read_bits(struct tensor *tensor)
     return words;
 }
 
-static bool is_written(const struct access *access)
+static bool writes_floats(const struct access *access)
 {
     return (access->mode & ACCESS_WRITE) && access->tensor->type == FLOAT32;
 }
@@ -53,7 +53,7 @@ static bool find_bad(const struct task *task, enum moment moment, const struct t
                      struct first_bad *bad)
 {
     for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
-        bool counts = moment == AFTER_TASK ? is_written(access) : reads_state(access);
+        bool counts = moment == AFTER_TASK ? writes_floats(access) : reads_state(access);
         if (!counts)
             continue;
         size_t i = first_not_finite(access->tensor, access->tensor == out ? stale : NULL);
@@ -71,7 +71,7 @@ static struct tensor *partly_written(const struct task *task)
 {
     if (!task->partial)
         return NULL;
-    const struct access *access = find_access(task, is_written);
+    const struct access *access = find_access(task, writes_floats);
     return access ? access->tensor : NULL;
 }
 
@@ -81,7 +81,7 @@ static struct tensor *partly_written(const struct task *task)
  * AdamW changes nothing in a step whose norm or loss is not finite (see cl/norm.cl), and everything else in a step
  * follows from its number.  So the step computes the same values again.  A task that writes only a part of a tensor
  * leaves stale bytes in the rest of it, so of this tensor only what has changed counts. */
-static bool find_not_finite(struct list *list, uint32_t iteration, struct first_bad *bad)
+static bool run_until_not_finite(struct list *list, uint32_t iteration, struct first_bad *bad)
 {
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
@@ -111,7 +111,7 @@ static void fail_with_first(struct trainer *trainer, uint32_t step, const struct
     const float zeros[STATE_SIZE] = {0};
     bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
     write_tensor(trainer->model->replicas[trainer->model->norm_rank].state, zeros);
-    if (!find_not_finite(trainer->train_list, step, &bad))
+    if (!run_until_not_finite(trainer->train_list, step, &bad))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "
              "%s",

@@ -28,33 +28,33 @@ static struct all_words gather_words(void)
     return all;
 }
 
-/* The word as the lists have it: "--Batch_Size=8" is batch-size.  The caller frees it. */
-static char *plain_word(const char *typed)
+/* The name as the lists have it: "--Batch_Size=8" is batch-size.  The caller frees it. */
+static char *plain_name(const char *typed)
 {
     typed += strspn(typed, "-");
-    char *word = format_string("%.*s", (int)strcspn(typed, "="), typed);
-    for (char *c = word; *c; c++) {
+    char *name = format_string("%.*s", (int)strcspn(typed, "="), typed);
+    for (char *c = name; *c; c++) {
         if (*c == '_' || *c == '.')
             *c = '-';
         *c = (char)tolower((unsigned char)*c);
     }
-    return word;
+    return name;
 }
 
-/* Our option, if the word is ours written in another way, such as weight_decay; else NULL. */
+/* Our option, if the name is ours written in another way, such as weight_decay; else NULL. */
 static const struct option *find_plain(const struct option_table *table, unsigned command, const char *typed,
-                                       const char *word)
+                                       const char *name)
 {
-    const struct option *option = find_option(table, word);
+    const struct option *option = find_option(table, name);
     typed += strspn(typed, "-");
-    /* A word may be written as ours, with only the dashes before it wrong. */
-    if (!option || begins_with(typed, word))
+    /* A name may be written as ours, with only the dashes before it wrong. */
+    if (!option || begins_with(typed, name))
         return NULL;
     return option->classes & command ? option : NULL;
 }
 
 /* Our option that those words stand for; NULL: there is none. */
-static const struct option *option_for(const struct option_table *table, const struct foreign_words *words)
+static const struct option *option_meant_by(const struct option_table *table, const struct foreign_words *words)
 {
     if (!words->option)
         return NULL;
@@ -63,7 +63,7 @@ static const struct option *option_for(const struct option_table *table, const s
     return option;
 }
 
-/* The answer: what our option `o` is called, and why; or, with o NULL, why there is none. */
+/* The answer: what our option is called, and why; or, if `option` is NULL, why there is none. */
 static char *answer_with(const struct option *option, const struct foreign_words *words, const char *dashes)
 {
     if (!option)
@@ -73,35 +73,35 @@ static char *answer_with(const struct option *option, const struct foreign_words
     return format_string("here it is called %s%s: %s", dashes, option->name, words->why);
 }
 
-static char *find_among(const struct all_words *all, const struct option_table *table, unsigned command,
-                        const char *word, const char *dashes)
+static char *new_answer_among(const struct all_words *all, const struct option_table *table, unsigned command,
+                              const char *name, const char *dashes)
 {
     const struct option *untaken = NULL; /* an option of another command */
     for (const struct foreign_words *words = all->rows; words < all->rows + all->n; words++) {
-        const struct option *option = option_for(table, words);
-        if (!has_word(words->words, word))
+        const struct option *option = option_meant_by(table, words);
+        if (!has_word(words->words, name))
             continue;
         if (!option || (option->classes & command))
             return answer_with(option, words, dashes);
         untaken = option;
     }
-    if (!untaken || find_option(table, word)) /* an option of this very name is what the user means */
+    if (!untaken || find_option(table, name)) /* an option of this very name is what the user means */
         return NULL;
     return format_string("%s%s, as it is called here, is an option of %s", dashes, untaken->name,
                          taker_of(table, untaken));
 }
 
-static char *find_known(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
+static char *new_answer(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
     const struct all_words all = gather_words();
-    char *word = plain_word(typed);
+    char *name = plain_name(typed);
     char *answer;
-    const struct option *same = find_plain(table, command, typed, word);
+    const struct option *same = find_plain(table, command, typed, name);
     if (same)
         answer = format_string("here it is called %s%s", dashes, same->name);
     else
-        answer = find_among(&all, table, command, word, dashes);
-    free(word);
+        answer = new_answer_among(&all, table, command, name, dashes);
+    free(name);
     free(all.rows);
     return answer;
 }
@@ -144,7 +144,7 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
     char *without = copy_string("");
     fprintf(out, "\nWords of other programs, and ours for them (error messages know more of them):\n");
     for (const struct foreign_words *words = all.rows; words < all.rows + all.n; words++) {
-        const struct option *option = option_for(table, words);
+        const struct option *option = option_meant_by(table, words);
         if (!option)
             append_first(&without, words->words, WORDS_WITHOUT);
         else if (option->classes & command)
@@ -155,4 +155,4 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
     free(all.rows);
 }
 
-const struct foreign_lookup foreign_lookup = {find_known, print_foreign};
+const struct foreign_lookup foreign_lookup = {new_answer, print_foreign};

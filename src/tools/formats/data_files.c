@@ -12,7 +12,7 @@ static bool is_one_of(char byte, const char *allowed, size_t n) { return memchr(
 /* The signature is followed by the address of the first directory, which is even and in the file. */
 static bool is_tiff_header(const struct glimpse *glimpse)
 {
-    uint32_t at = glimpse_word(glimpse, 4);
+    uint32_t at = glimpse_u32(glimpse, 4);
     if (glimpse->bytes[0] == 'M')
         at = __builtin_bswap32(at);
     return at >= 8 && at % 2 == 0 && at < glimpse->size;
@@ -45,10 +45,10 @@ static bool is_orc(const struct glimpse *glimpse)
 }
 
 /* The signature is followed by a version. */
-static bool is_gguf(const struct glimpse *glimpse) { return glimpse_word(glimpse, 4) < 1000; }
+static bool is_gguf(const struct glimpse *glimpse) { return glimpse_u32(glimpse, 4) < 1000; }
 
 /* The signature is followed by a version or by the vocabulary's size. */
-static bool is_ggml(const struct glimpse *glimpse) { return glimpse_word(glimpse, 4) < 1 << 24; }
+static bool is_ggml(const struct glimpse *glimpse) { return glimpse_u32(glimpse, 4) < 1 << 24; }
 
 /* The signature is followed by a version. */
 static bool is_mp3(const struct glimpse *glimpse)
@@ -59,14 +59,14 @@ static bool is_mp3(const struct glimpse *glimpse)
 /* The signature is followed by the length of a message, which begins with an offset. */
 static bool is_arrow_stream(const struct glimpse *glimpse)
 {
-    uint32_t length = glimpse_word(glimpse, 4);
-    uint32_t offset = glimpse_word(glimpse, 8);
+    uint32_t length = glimpse_u32(glimpse, 4);
+    uint32_t offset = glimpse_u32(glimpse, 8);
     return length % 8 == 0 && length > 0 && length < glimpse->size && offset < 256;
 }
 
 static bool is_riff(const struct glimpse *glimpse)
 {
-    return glimpse_has(glimpse, 0, "RIFF", 4) && glimpse_word(glimpse, 4) <= glimpse->size;
+    return glimpse_has(glimpse, 0, "RIFF", 4) && glimpse_u32(glimpse, 4) <= glimpse->size;
 }
 
 static bool is_mp4(const struct glimpse *glimpse) { return glimpse_has(glimpse, 0, "\0\0", 2); }
@@ -201,7 +201,7 @@ static bool goes_on_as_pickle(const struct glimpse *glimpse)
     if (glimpse->size < TOO_SHORT)
         return true;
     if (glimpse->bytes[1] >= 4)
-        return glimpse->bytes[2] == (char)0x95 && glimpse_word(glimpse, 7) == 0;
+        return glimpse->bytes[2] == (char)0x95 && glimpse_u32(glimpse, 7) == 0;
     return memmem(glimpse->bytes, MIN(glimpse->n, (size_t)SOON), "q\0", 2) != NULL;
 }
 
@@ -224,14 +224,13 @@ static const struct file_kind *find_pickle(const struct glimpse *glimpse)
 
 static bool is_bitmap(const struct glimpse *glimpse)
 {
-    return glimpse_has(glimpse, 0, "BM", 2) && glimpse_word(glimpse, 2) == glimpse->size &&
-           glimpse_word(glimpse, 6) == 0;
+    return glimpse_has(glimpse, 0, "BM", 2) && glimpse_u32(glimpse, 2) == glimpse->size && glimpse_u32(glimpse, 6) == 0;
 }
 
 /* The first bytes say where the header is. */
 static bool is_windows_program(const struct glimpse *glimpse)
 {
-    uint32_t header = glimpse_word(glimpse, 0x3c);
+    uint32_t header = glimpse_u32(glimpse, 0x3c);
     return glimpse_has(glimpse, 0, "MZ", 2) && header < glimpse->n && glimpse_has(glimpse, header, "PE\0", 4);
 }
 

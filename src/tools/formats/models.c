@@ -81,9 +81,9 @@ static const struct {
     {".onnx", {"an ONNX graph", "give the model that it was made of, as safetensors"}},
 };
 
-static bool holds(const char *bytes, size_t n, const char *word)
+static bool holds(const char *bytes, size_t n, const char *text)
 {
-    return memmem(bytes, n, word, strlen(word)) != NULL;
+    return memmem(bytes, n, text, strlen(text)) != NULL;
 }
 
 static bool is_named_as_state(const char *path)

@@ -58,7 +58,7 @@ static double bytes_of(const struct strategy *strategy, int class, size_t planne
     return (double)planned * strategy->bytes[class] / run_bytes[class];
 }
 
-/* Do two devices hold the same of each class, to a MiB? */
+/* Do two devices hold as many MiB of each class? */
 static bool hold_the_same(const struct list *list, int first, int second)
 {
     for (int k = 0; k < MEM_CLASSES; k++)
@@ -67,7 +67,7 @@ static bool hold_the_same(const struct list *list, int first, int second)
     return true;
 }
 
-/* Does a device before this one hold the same? */
+/* Does a device before this one hold as many MiB of each class? */
 static bool was_listed(const struct list *list, int device)
 {
     for (int i = 0; i < device; i++)
@@ -135,7 +135,7 @@ static const struct column columns[COLUMNS] = {
     [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
 };
 
-static void add_device(struct table *table, const struct strategy *strategy, int nth)
+static void add_device_row(struct table *table, const struct strategy *strategy, int nth)
 {
     const struct list *list = strategy->trainer->train_list;
     const struct device *device = &list->pool->machine->devices[nth];
@@ -178,7 +178,7 @@ static void add_rows(struct table *table, const struct strategy *strategy)
     const struct machine *machine = list->pool->machine;
     for (int i = 0; i <= machine->n_devices; i++)
         if (strategy->settings.json || machine->devices[i].is_host || !was_listed(list, i))
-            add_device(table, strategy, i);
+            add_device_row(table, strategy, i);
 }
 
 /* The strategy that the settings ask for, but with as much memory as it takes. */
@@ -194,12 +194,12 @@ static struct strategy without_limits(const struct settings *settings, bool is_m
 static void try_strategy(struct table *table, struct strategy *strategy)
 {
     struct problem *problem;
-    const char *word = word_of("recompute", (int)strategy->recompute);
-    const struct value_before recompute = try_option("recompute", word);
+    const char *choice = word_of("recompute", (int)strategy->recompute);
+    const struct value_before recompute = try_option("recompute", choice);
     strategy->trainer = try_to_plan(&strategy->settings, PLANNED, &problem);
     restore_value(&recompute);
     if (problem) {
-        inform("recompute %s, ZeRO %d: %s", word, strategy->settings.zero, problem->sentence);
+        inform("recompute %s, ZeRO %d: %s", choice, strategy->settings.zero, problem->sentence);
         free(problem);
         return;
     }
@@ -207,7 +207,7 @@ static void try_strategy(struct table *table, struct strategy *strategy)
     free_trainer(strategy->trainer);
 }
 
-static double number_in(const struct table *table, size_t row, size_t column)
+static double number_in_cell(const struct table *table, size_t row, size_t column)
 {
     return table->cells[row * table->n_columns + column].number;
 }
@@ -220,7 +220,7 @@ static void print_budgets(const struct table *table, const char *rule)
         const char *device = table->cells[i * COLUMNS + DEVICE].text;
         if (i > 0 && strcmp(device, table->cells[DEVICE].text) == 0)
             break;
-        append_text(&text, "%s %s %.1f", i > 0 ? "," : "", device, number_in(table, i, BUDGET));
+        append_text(&text, "%s %s %.1f", i > 0 ? "," : "", device, number_in_cell(table, i, BUDGET));
     }
     print_line(stdout, "%s", text);
     print_line(stdout, "    (%s)", rule);
@@ -232,7 +232,7 @@ static void choose_decimals(struct table *table)
 {
     double most = 0;
     for (size_t i = 0; i < table->n; i++)
-        most = fmax(most, number_in(table, i, TOGETHER));
+        most = fmax(most, number_in_cell(table, i, TOGETHER));
     if (most >= 1000)
         for (size_t k = PARAMETERS; k <= TOGETHER; k++)
             table->columns[k].decimals = 0;
@@ -319,7 +319,7 @@ static struct {
     bool memory;
 } given;
 
-static bool is_wanted(void) { return given.memory; }
+static bool wants_memory_table(void) { return given.memory; }
 
 static void check_memory_options(void)
 {
@@ -338,7 +338,7 @@ static const struct option options[] = {
      .help = "print only a table of what each device would hold at the peak, with each kind of --recompute "
              "and of --zero"},
 };
-static const struct other_plan plan = {is_wanted, plan_memory};
+static const struct other_plan plan = {wants_memory_table, plan_memory};
 const struct module module_memory = {
     .name = "memory",
     .needs = "console lists recompute swap",

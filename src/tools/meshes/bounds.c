@@ -46,7 +46,7 @@
 
 /* The unit of each task, by position.  Tasks without a layer belong to the embedding if they come before the first
  * forward or after the last backward of a layer, and else to the head. */
-static int *find_units(const struct list *list, int layers)
+static int *new_units_of_tasks(const struct list *list, int layers)
 {
     int *unit = allocate(list->n, sizeof *unit);
     int now = 0; /* the unit of the task before */
@@ -78,7 +78,7 @@ static double earliest_end(const struct trainer *trainer, const struct task *tas
 
 /* Notes by unit how long the forward and the backward of the first micro-batch occupy the first rank's compute lane.
  * Waits for what other ranks send count, too. */
-static void note_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
+static void note_compute_times(struct sketch *sketch, const struct trainer *trainer, const int *unit)
 {
     const struct list *list = trainer->train_list;
     double *end = allocate(list->n, sizeof *end);
@@ -161,8 +161,8 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train_list->n / 2};
     sketch->passed_bytes = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
     sketch->units = allocate((size_t)config->layers + 2, sizeof *sketch->units);
-    int *unit = find_units(trainer->train_list, config->layers);
-    note_times(sketch, trainer, unit);
+    int *unit = new_units_of_tasks(trainer->train_list, config->layers);
+    note_compute_times(sketch, trainer, unit);
     note_link(sketch, trainer);
     note_bytes(sketch, trainer, unit);
     free(unit);
@@ -276,7 +276,7 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
     return (double)(mesh->dp - 1) / mesh->dp * sketch->link_byte_seconds;
 }
 
-/* The cycle of a stage (see above).  bytes: those that count, by unit.  byte_seconds: what one of them takes, with all
+/* The cycle of a stage, as the head of this file defines it.  bytes: those that count, by unit.  byte_seconds: what one of them takes, with all
  * that must travel for it.  Where backwards are in halves, it is not known which unit's gradients come first, but none
  * comes before the last second half begins: then only the last u counts. */
 static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
@@ -326,7 +326,8 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
 /* Adds to the load the bytes that its device must keep from this turn on, takes off those that the turn frees, and
  * raises the most so far.  extra: bytes beside the tapes during this backward.  adds: later micro-batches add to the
  * gradients. */
-static void take_turn(struct load *load, const struct turn *turn, const struct stage *stage, double extra, bool adds)
+static void add_turn_to_load(struct load *load, const struct turn *turn, const struct stage *stage, double extra,
+                             bool adds)
 {
     bool is_forward = turn->computation == FORWARD;
     if (is_forward)
@@ -401,7 +402,8 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
         struct load *load = &loads[pp_of(mesh, number)];
         count_turn(load, &stages[number], turns[i].computation);
         bool has_head = number == n_stages(mesh) - 1;
-        take_turn(load, &turns[i], &stages[number], has_head ? sketch->bytes_beside_tape : 0, candidate->micros > 1);
+        add_turn_to_load(load, &turns[i], &stages[number], has_head ? sketch->bytes_beside_tape : 0,
+                         candidate->micros > 1);
     }
     candidate->tasks = sketch->tasks * candidate->micros * mesh->dp;
     candidate->least_seconds = bound_time(mesh, sketch, stages, loads, &form);

@@ -13,7 +13,7 @@ struct mesh_candidate {
     const char *pipeline; /* the order's name, or its text */
     int micro_batch, micros;
     enum recompute recompute; /* the bounds assume that this is off */
-    enum swap swap;           /* the same */
+    enum swap swap;           /* the bounds assume that this is off */
     /* set by set_bounds() */
     double least_seconds; /* what a step takes at least */
     double least_state;   /* bytes of parameters, gradients and optimizer on the fullest device */

@@ -141,7 +141,7 @@ static double memory_for_trials(void)
 /* The bytes of the host that a trial takes, about. */
 static double expected_bytes(const struct mesh_candidate *candidate) { return BYTES_A_TASK * candidate->tasks; }
 
-static bool has_room(const struct trials *trials, const struct mesh_candidate *candidate)
+static bool may_begin_another(const struct trials *trials, const struct mesh_candidate *candidate)
 {
     if (trials->running == 0)
         return true;
@@ -162,7 +162,7 @@ static void begin_trial(struct trials *trials, size_t i)
 /* Begins the next candidates, as far as there are processes and memory for them. */
 static void begin_trials(struct trials *trials)
 {
-    while (trials->next < trials->n && has_room(trials, &trials->candidates[trials->next]) && !interrupted()) {
+    while (trials->next < trials->n && may_begin_another(trials, &trials->candidates[trials->next]) && !interrupted()) {
         const struct mesh_candidate *candidate = &trials->candidates[trials->next];
         if (!is_too_large(trials->search, candidate) && !is_too_slow(trials->search, candidate))
             begin_trial(trials, trials->next);

@@ -59,7 +59,7 @@ struct mesh_search new_mesh_search(const struct settings *settings, int devices)
     return search;
 }
 
-static const struct sketch *find_sketch(struct mesh_search *search, int tp, int micro_batch)
+static const struct sketch *sketch_for(struct mesh_search *search, int tp, int micro_batch)
 {
     for (size_t i = 0; i < search->n_sketches; i++)
         if (search->sketches[i]->tp == tp && search->sketches[i]->micro_batch == micro_batch)
@@ -96,7 +96,7 @@ static bool takes_level(const struct mesh_search *search, const struct mesh_cand
 
 static void add_levels(struct mesh_search *search, const struct mesh_candidate *like)
 {
-    const struct sketch *sketch = find_sketch(search, like->mesh.tp, like->micro_batch);
+    const struct sketch *sketch = sketch_for(search, like->mesh.tp, like->micro_batch);
     if (!sketch)
         return;
     for (int zero = 0; zero <= 3; zero++) {
@@ -307,7 +307,7 @@ static int plan_search(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(void) { return given.search; }
+static bool wants_search(void) { return given.search; }
 
 static void check_search_options(struct settings *settings)
 {
@@ -351,7 +351,7 @@ static const struct option_rule rules[] = {{"search", "list", "the search makes 
                                            {"search", "swap", is_chosen},
                                            {"search", "overlap", moves},
                                            {"search", "grad-groups", moves}};
-static const struct other_plan plan = {is_wanted, plan_search};
+static const struct other_plan plan = {wants_search, plan_search};
 const struct module module_meshes = {
     .name = "meshes",
     .needs = "console gather lists predict recompute swap",

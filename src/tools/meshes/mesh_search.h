@@ -17,13 +17,13 @@ struct mesh_outcome { /* a candidate that was simulated */
 
 struct mesh_search {
     const struct settings *given;
-    struct settings settings; /* the same without mesh, devices and limits of memory */
+    struct settings settings; /* a copy of *given without mesh, devices and limits of memory */
     struct config config;
     int devices;
     double budget; /* bytes of a device */
     bool prunes;   /* false: all candidates are simulated */
     size_t limit;  /* how many candidates are simulated at most */
-    int processes; /* how many of them at the same time at most */
+    int processes; /* how many candidates are simulated at the same time at most */
     struct sketch **sketches;
     size_t n_sketches, cap_sketches;
     struct mesh *meshes;

@@ -98,7 +98,7 @@ static double time_real_step(struct list *list)
     return 1e-9 * (double)(now_ns() - begun);
 }
 
-static double find_median(const double *seconds, size_t n)
+static double copy_and_take_median(const double *seconds, size_t n)
 {
     double *sorted = copy_bytes(seconds, n * sizeof *seconds);
     double middle = median(sorted, n);
@@ -110,7 +110,7 @@ struct pace *start_padding(struct list *list, const double *seconds, double peri
 {
     if (scale <= 0) {
         double half_busy = 2 * time_real_step(list) / period;
-        scale = fmax(half_busy, 5e-3 / find_median(seconds, list->n));
+        scale = fmax(half_busy, 5e-3 / copy_and_take_median(seconds, list->n));
     }
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",

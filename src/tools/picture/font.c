@@ -96,7 +96,7 @@ static void load_letters(void)
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static const struct letter *letter_of(enum font font, uint32_t character)
+static const struct letter *picture_of(enum font font, uint32_t character)
 {
     uint32_t before = 0;
     if (!stride)
@@ -115,7 +115,7 @@ static const struct letter *next_letter(enum font font, const char *text, size_t
     uint32_t character = 0;
     size_t n = utf8_decode(text + *at, UTF8_BYTES, &character);
     *at += MAX(n, 1);
-    return letter_of(font, n > 0 ? character : 0xFFFD);
+    return picture_of(font, n > 0 ? character : 0xFFFD);
 }
 
 /* Its origin is at (x, y). */

@@ -112,7 +112,7 @@ void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows,
 
 /* ---- plot_picture.c ---------------------------------------------------------------------------------------------- */
 
-/* Draws the same as pixels; the caller frees the canvas. */
+/* Draws the plot as pixels; the caller frees the canvas. */
 struct canvas *draw_picture(const struct plot *plot, int width, int height);
 
 #endif

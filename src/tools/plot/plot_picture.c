@@ -24,7 +24,7 @@ enum {                   /* pixels */
        LEGEND = 268,     /* the width of the legend */
        EDGE = 8,         /* between the picture's edge and the legend */
        TICK_WIDTH = 100, /* from number to number, about, on the axis of steps */
-       TICK_HEIGHT = 48, /* the same on the axis of losses */
+       TICK_HEIGHT = 48, /* from number to number, about, on the axis of losses */
        TICK_GAP = 6,     /* between the curves and numbers of steps */
        LOSS_GAP = 8,     /* between the curves and numbers of losses */
        UNIT_LEFT = 48,   /* from the unit's beginning to the curves */

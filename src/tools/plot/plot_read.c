@@ -15,7 +15,7 @@ struct log_reading { /* a log that is read */
     struct series series[SERIES_KINDS];
     size_t line;            /* the number of the line, from 1 */
     double floor;           /* the lowest loss, which the log's first line tells; 0: it does not */
-    double rate;            /* a bound below it, likewise */
+    double rate;            /* a bound below the floor, which the log's first line tells; 0: it does not */
     double bytes_per_token; /* 0: not known */
     size_t not_finite;      /* losses that are no finite numbers */
 };
@@ -50,7 +50,7 @@ static void take_loss(struct log_reading *reading, struct series *series, double
         reading->not_finite++; /* null stands for what is not a number */
 }
 
-static void take_number(const json_t *object, const char *key, double *number)
+static void take_number_if_any(const json_t *object, const char *key, double *number)
 {
     const json_t *value = json_object_get(object, key);
     if (json_is_number(value))
@@ -61,9 +61,9 @@ static void take_number(const json_t *object, const char *key, double *number)
 static void take_line(struct log_reading *reading, const char *line, size_t n)
 {
     json_t *object = parse_line(reading, line, n);
-    take_number(object, "floor", &reading->floor);
-    take_number(object, "rate", &reading->rate);
-    take_number(object, "bytes_per_token", &reading->bytes_per_token);
+    take_number_if_any(object, "floor", &reading->floor);
+    take_number_if_any(object, "rate", &reading->rate);
+    take_number_if_any(object, "bytes_per_token", &reading->bytes_per_token);
     if (json_object_get(object, "step")) {
         double step = json_number_value(json_object_get(object, "step"));
         if (reading->floor > 0)
@@ -77,7 +77,7 @@ static void take_line(struct log_reading *reading, const char *line, size_t n)
 }
 
 /* Reads line by line; a last one without its end is still being written, and is left out. */
-static void read_lines(struct log_reading *reading, const char *path)
+static void read_log_lines(struct log_reading *reading, const char *path)
 {
     size_t size;
     char *text = read_whole(path, &size);
@@ -100,7 +100,7 @@ void read_run(struct plot *plot, size_t run, const char *path)
         reading.series[i].run_number = run;
     }
     refuse_other_kind(path, KIND_LOG, "a log, which --log writes");
-    read_lines(&reading, path);
+    read_log_lines(&reading, path);
     if (reading.series[TRAIN].n + reading.series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; " WHAT_PLOT_READS, path,
              reading.not_finite ? " that are finite numbers" : "");

@@ -16,12 +16,12 @@ struct screen {
     const struct plot *plot;
     struct frame frame;    /* in dots */
     struct canvas *dots;   /* the number of a series in each dot, from 1; 0: none */
-    struct canvas *letter; /* the same for each character: there the series' letter stands */
+    struct canvas *letter; /* the number of the series whose letter stands at each character; 0: none */
     int across, down;      /* dots of a character */
     bool colour;
 };
 
-static char letter_of(const struct series *series)
+static char letter_of_series(const struct series *series)
 {
     if (is_bound(series))
         return '-';
@@ -52,7 +52,7 @@ static void draw_series(struct screen *screen, const struct series *series, uint
     }
 }
 
-static void put_letter(struct screen *screen, const struct point *point, uint32_t number)
+static void put_letter_at(struct screen *screen, const struct point *point, uint32_t number)
 {
     int x = x_of_step(&screen->frame, point->step, 1), y = y_of_loss(&screen->frame, point->loss, 1);
     if (y < screen->frame.height)
@@ -66,11 +66,11 @@ static void put_letters(struct screen *screen, const struct series *series, uint
     bool few = series->kind == VAL && series->n <= (size_t)screen->letter->width / 4;
     if (few)
         for (size_t i = 0; i < series->n; i++)
-            put_letter(screen, &series->points[i], number);
+            put_letter_at(screen, &series->points[i], number);
     else
         for (size_t i = 1; i <= PLACES; i++)
-            put_letter(screen, &series->points[(series->n - 1) * (3 * i - series->run_number % 3) / (3 * PLACES)],
-                       number);
+            put_letter_at(screen, &series->points[(series->n - 1) * (3 * i - series->run_number % 3) / (3 * PLACES)],
+                          number);
 }
 
 static void draw_curves(struct screen *screen)
@@ -123,7 +123,7 @@ static void print_character(FILE *out, const struct screen *screen, int column, 
     if (screen->across > 1 && named == 0)
         utf8_encode(0x2800 + pattern, mark);
     else
-        mark[0] = letter_of(series);
+        mark[0] = letter_of_series(series);
     print_mark(out, series, mark, screen->colour);
 }
 
@@ -184,7 +184,7 @@ static void print_legend(FILE *out, const struct screen *screen, int columns)
         char *text = legend_text(screen, series);
         char *folded = fold_text(text, width);
         fprintf(out, "%*s", LABEL - 1, "");
-        print_mark(out, series, (char[]){letter_of(series), '\0'}, screen->colour);
+        print_mark(out, series, (char[]){letter_of_series(series), '\0'}, screen->colour);
         fprintf(out, "%s\n", folded + LABEL);
         free(folded);
         free(text);

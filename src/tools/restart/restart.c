@@ -5,12 +5,12 @@
  *
  *     the child                                         then
  *     ends as it should, or is interrupted              the parent ends with its exit code
- *     meets not-a-number, and once more when it runs    the same: the same bits would come again
+ *     meets not-a-number, and once more when it runs    the parent ends too: the same bits would come again
  *       the bad step again (fail_not_finite())
- *     ends with 2 or 4: usage, memory, files            the same: somebody has to do something
- *     ends with 1 or 3: a driver, the watchdog          another child, once this command has trained a step; before
- *                                                       that, the same
- *     is killed by a signal                             another child
+ *     ends with 2 or 4: usage, memory, files            the parent ends too: somebody has to do something
+ *     ends with 1 or 3: a driver, the watchdog          if this command has trained a step, another child begins; if
+ *                                                       not, the parent ends too
+ *     is killed by a signal                             another child begins
  *
  * A child goes on from the newest commit in the snapshot file.  While the file has no new commit, the child begins as
  * the options say.
@@ -142,7 +142,7 @@ static void check_restart_options(void)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
-static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
+static void add_restart_word(struct trainer *trainer, struct kept_run *kept_run)
 {
     (void)trainer;
     if (given.restart)
@@ -161,7 +161,7 @@ static const struct option options[] = {
 };
 static const struct hooks hooks = {
     .options_read = train_in_children,
-    .kept = add_kept,
+    .kept = add_restart_word,
 };
 const struct module module_restart = {
     .name = "restart",

@@ -44,7 +44,7 @@ static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
 /* ---- --print-schedule -------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(void) { return given.print; }
+static bool wants_schedule(void) { return given.print; }
 
 static struct schedule *new_schedule_of_order(const struct turn_order *turn_order, const struct mesh *mesh, int micros)
 {
@@ -111,7 +111,7 @@ static int print_schedule(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static const struct other_plan plan = {.is_wanted = is_wanted, .run = print_schedule};
+static const struct other_plan plan = {.is_wanted = wants_schedule, .run = print_schedule};
 
 static void check_schedule_options(void)
 {

@@ -60,8 +60,8 @@ enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doi
 
 /* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *cell); /* "row 2, cell 5", or, of a list, "task 12 backward" */
-char *cell_text(const struct turn_cell *cell);  /* "1B3" */
-char *turn_text(const struct turn *turn);       /* of one turn: "1B3" */
+char *cell_text(const struct turn_cell *cell);  /* all turns of the cell: "1B3" */
+char *turn_text(const struct turn *turn);       /* one turn: "1B3" */
 
 /* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 

@@ -88,11 +88,11 @@ static bool is_left_to_pytorch(const char *text)
     static const char *const actions[] = {"SEND_F",      "RECV_F",      "SEND_B",      "RECV_B",
                                           "WAIT_SEND_F", "WAIT_SEND_B", "REDUCE_GRAD", "WAIT_REDUCE_GRAD",
                                           "UNSHARD",     "RESHARD",     NULL};
-    const size_t stage = strspn(text, "0123456789");
-    const size_t action = strcspn(text + stage, "0123456789");
-    const size_t micro = strspn(text + stage + action, "0123456789");
+    size_t stage = strspn(text, "0123456789");
+    size_t action = strcspn(text + stage, "0123456789");
+    size_t micro = strspn(text + stage + action, "0123456789");
     char *name = format_string("%.*s", (int)action, text + stage);
-    const bool is_action = choice_number(actions, name) >= 0;
+    bool is_action = choice_number(actions, name) >= 0;
     free(name);
     return stage > 0 && is_action && !text[stage + action + micro];
 }
@@ -106,20 +106,20 @@ void add_cell(struct row *row, struct turn_cell cell)
 /* Reads a line, which becomes a row. */
 static void read_row(struct schedule *schedule, char *line)
 {
-    char *word;
-    const int number = (int)schedule->n;
+    char *text;
+    int number = (int)schedule->n;
     schedule->rows = grow(schedule->rows, &schedule->cap, schedule->n + 1, sizeof *schedule->rows);
     struct row *row = &schedule->rows[schedule->n++];
-    for (int column = 0; (word = strsep(&line, ",")); column++) {
+    for (int column = 0; (text = strsep(&line, ",")); column++) {
         struct turn_cell cell = {.row = number, .column = column};
-        word = trim(word);
-        if (!*word || is_left_to_pytorch(word))
+        text = trim(text);
+        if (!*text || is_left_to_pytorch(text))
             continue;
-        if (!parse_cell(word, &cell))
+        if (!parse_cell(text, &cell))
             fail(EXIT_USAGE,
                  "%s, row %d, cell %d: \"%.40s\": expected STAGE, then F, B, I or W, then MICRO-BATCH, such as 0F3, "
                  "with a stage below %d and a micro-batch below %d, or two that overlap, (0F7;7B3)%s",
-                 schedule->name, number + 1, column + 1, word, MOST_STAGES, MOST_MICROS, overlap);
+                 schedule->name, number + 1, column + 1, text, MOST_STAGES, MOST_MICROS, overlap);
         add_cell(row, cell);
     }
     if (row->n == 0)
@@ -227,7 +227,7 @@ void index_cells(struct schedule *schedule)
     for (size_t i = 0; i < schedule->n_turns; i++)
         enter_turn(schedule, schedule->turns[i].cell, schedule->turns[i].turn);
     for (size_t i = 0; i < schedule->n_turns; i++) {
-        const int stage = schedule->turns[i].turn->stage;
+        int stage = schedule->turns[i].turn->stage;
         if (stage > 0 && schedule->row_of[stage - 1] == NONE)
             fail_cell(schedule, schedule->turns[i].cell, "it is on stage %d, and stage %d is in no row", stage,
                       stage - 1);

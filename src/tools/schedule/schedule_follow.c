@@ -36,7 +36,7 @@ static bool find_unmet(const struct following *following, const struct turn_cell
 }
 
 /* The cell that the row does next; NULL: it has done all. */
-static const struct turn_cell *next_cell(const struct following *following, size_t row)
+static const struct turn_cell *cell_to_do(const struct following *following, size_t row)
 {
     if (following->next[row] == following->schedule->rows[row].n)
         return NULL;
@@ -49,13 +49,13 @@ static _Noreturn void refuse_ring(const struct following *following)
 {
     struct turn need;
     size_t row = 0;
-    while (!next_cell(following, row))
+    while (!cell_to_do(following, row))
         row++;
     for (size_t i = 0; i < following->schedule->n; i++) {
-        find_unmet(following, next_cell(following, row), &need);
+        find_unmet(following, cell_to_do(following, row), &need);
         row = (size_t)cell_of(following->schedule, need.computation, need.stage, need.micro)->row;
     }
-    const struct turn_cell *cell = next_cell(following, row);
+    const struct turn_cell *cell = cell_to_do(following, row);
     find_unmet(following, cell, &need);
     const struct turn_cell *wanted = cell_of(following->schedule, need.computation, need.stage, need.micro);
     if (wanted == cell)
@@ -63,7 +63,7 @@ static _Noreturn void refuse_ring(const struct following *following)
     if (wanted->row == cell->row)
         fail_cell(following->schedule, cell, "it waits for ever for \"%s\", which comes after it in its row",
                   cell_text(wanted));
-    const struct turn_cell *other = next_cell(following, (size_t)wanted->row);
+    const struct turn_cell *other = cell_to_do(following, (size_t)wanted->row);
     fail_cell(following->schedule, cell,
               "it waits for ever for \"%s\", since what comes before that waits too: \"%s\" of %s", cell_text(wanted),
               cell_text(other), cell_place(other));
@@ -77,7 +77,7 @@ static struct following begin_following(const struct schedule *schedule, enum he
                               .done = allocate(schedule->n, sizeof(bool))};
 }
 
-static void end_following(struct following *following)
+static void free_following(struct following *following)
 {
     free(following->next);
     free(following->done);
@@ -90,7 +90,7 @@ static size_t do_round(struct following *following)
     struct turn need;
     size_t n = 0;
     for (size_t row = 0; row < following->schedule->n; row++) {
-        const struct turn_cell *cell = next_cell(following, row);
+        const struct turn_cell *cell = cell_to_do(following, row);
         following->done[row] = cell && !find_unmet(following, cell, &need);
         n += following->done[row];
     }
@@ -123,7 +123,7 @@ const struct turn_cell **order_cells(const struct schedule *schedule, enum head_
                 (*n)++;
             }
     }
-    end_following(&following);
+    free_following(&following);
     return all;
 }
 
@@ -133,7 +133,7 @@ void refuse_if_waits_are_endless(const struct schedule *schedule, enum head_weig
     size_t left = count_cells(schedule);
     while (left > 0)
         left -= do_round(&following);
-    end_following(&following);
+    free_following(&following);
 }
 
 /* PyTorch keeps the losses of the last stage in the order in which its forwards come, and backwards take a loss by the

@@ -90,8 +90,8 @@ enum which_micro { OWN_MICRO, OTHER_MICRO };
  *
  *     OWN_MICRO     a forward of the task's own micro-batch or, if there is none, a backward of it
  *     OTHER_MICRO   a forward of another micro-batch */
-static const struct maker *find_maker(const struct list_reading *reading, const struct task *task,
-                                      enum which_micro wanted)
+static const struct maker *maker_read_by(const struct list_reading *reading, const struct task *task,
+                                         enum which_micro wanted)
 {
     int task_micro = micro_of(reading, task);
     const struct maker *found = NULL;
@@ -146,7 +146,7 @@ static void note_made(struct list_reading *reading, const struct task *task, con
 
 /* Adds the forward that the task does to its device's row.  backward: a tensor's maker, whose stage and micro-batch are
  * those of the backward that the task does as well; NULL: it does a forward alone. */
-static void add_forward(struct list_reading *reading, const struct task *task, const struct maker *backward)
+static void add_forward_turn(struct list_reading *reading, const struct task *task, const struct maker *backward)
 {
     struct turn_cell cell = {
         .turns = {{FORWARD, enter_stage(reading, task), micro_of(reading, task)}}, .n = 1, .task = task};
@@ -187,9 +187,9 @@ static bool has_input_gradient(const struct row *row, const struct maker *maker)
 
 /* Adds the task to its device's last cell if it belongs there, and else gives it a cell of its own.  A first stage may
  * compute no gradient of an input; then a task that computes gradients of weights is a whole backward. */
-static void add_backward(struct list_reading *reading, const struct task *task)
+static void add_backward_turn(struct list_reading *reading, const struct task *task)
 {
-    const struct maker *maker = find_maker(reading, task, OWN_MICRO);
+    const struct maker *maker = maker_read_by(reading, task, OWN_MICRO);
     struct row *row = &reading->rows[task->lane->device->index];
     enum computation computation = computation_of(task);
     if (!maker)
@@ -209,7 +209,7 @@ static void add_backward(struct list_reading *reading, const struct task *task)
 /* What a copy writes has the maker of what it reads.  But a send takes a gradient to the stage before, so there the
  * stage of the maker is one less.  And once an activation has been sent, its maker counts as unknown: the stage of its
  * reader follows from forward_was_sent. */
-static void follow_copy(struct list_reading *reading, const struct task *task)
+static void carry_maker(struct list_reading *reading, const struct task *task)
 {
     struct maker *to = &reading->makers[copy_target(task)->storage->id];
     *to = reading->makers[copy_source(task)->storage->id];
@@ -224,17 +224,17 @@ static void follow_copy(struct list_reading *reading, const struct task *task)
 }
 
 /* Adds what the task does to the rows.  Tasks of other roles, such as updates, are in no schedule. */
-static void add_task(struct list_reading *reading, const struct task *task)
+static void read_task(struct list_reading *reading, const struct task *task)
 {
     const struct maker *overlapped = NULL;
     if (task->role == ROLE_BACKWARD)
-        overlapped = find_maker(reading, task, OTHER_MICRO);
+        overlapped = maker_read_by(reading, task, OTHER_MICRO);
     if (is_copy(task))
-        follow_copy(reading, task);
+        carry_maker(reading, task);
     else if (task->role == ROLE_FORWARD || overlapped)
-        add_forward(reading, task, overlapped);
+        add_forward_turn(reading, task, overlapped);
     else if (task->role == ROLE_BACKWARD)
-        add_backward(reading, task);
+        add_backward_turn(reading, task);
 }
 
 /* Moves the rows into the schedule, and numbers them.  A device without a stage has no row. */
@@ -264,7 +264,7 @@ struct schedule *new_schedule_of_list(const char *name, const struct list *list)
     fill_none(reading.device_of_stage, MOST_STAGES);
     fill_none(reading.forward_stage, MOST_MICROS);
     for (size_t i = 0; i < list->n; i++)
-        add_task(&reading, list->tasks[i]);
+        read_task(&reading, list->tasks[i]);
     move_rows(&reading);
     if (reading.schedule->n == 0)
         fail(EXIT_USAGE, "%s: no task is a forward or a backward: it has no schedule", name);

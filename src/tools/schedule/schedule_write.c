@@ -25,23 +25,23 @@ struct turn_times {
 };
 
 /* Reads "3F=1.5ms", or "F=1.5ms" for all stages. */
-static void read_time(struct turn_times *times, const char *word)
+static void read_time(struct turn_times *times, const char *entry)
 {
-    size_t digits = strspn(word, "0123456789"), length = strcspn(word, "=");
+    size_t digits = strspn(entry, "0123456789"), length = strcspn(entry, "=");
     double seconds;
     int64_t stage = 0;
-    char *key = format_string("%.*s", (int)(length - MIN(digits, length)), word + digits);
+    char *key = format_string("%.*s", (int)(length - MIN(digits, length)), entry + digits);
     int k = choice_number(keys, key);
-    bool good = k >= 0 && word[length] && parse_time(word + length + 1, &seconds);
+    bool good = k >= 0 && entry[length] && parse_time(entry + length + 1, &seconds);
     if (!good || !(seconds >= 0 && seconds <= 1e6))
         fail(EXIT_USAGE,
              "--times: \"%.40s\": expected F, I, W, B, FB or send, of one stage with its number before it, then = and "
              "a time such as 1.5ms, as in `F=1ms,3F=2ms,send=10us`",
-             word);
+             entry);
     free(key);
-    key = format_string("%.*s", (int)digits, word);
+    key = format_string("%.*s", (int)digits, entry);
     if (digits > 0 && (!parse_int(key, &stage) || stage >= times->stages))
-        fail(EXIT_USAGE, "--times: \"%.40s\": the schedule has only the stages 0 to %d", word, times->stages - 1);
+        fail(EXIT_USAGE, "--times: \"%.40s\": the schedule has only the stages 0 to %d", entry, times->stages - 1);
     free(key);
     int end = digits > 0 ? (int)stage + 1 : times->stages;
     for (int i = (int)stage; i < end; i++)
@@ -49,7 +49,7 @@ static void read_time(struct turn_times *times, const char *word)
 }
 
 /* The times of each stage: those that --times has, and else 1 ms for F, I and W, and nothing for a send. */
-static struct turn_times read_times(const char *words, int stages)
+static struct turn_times read_times(const char *list, int stages)
 {
     struct turn_times times = {stages, allocate((size_t)stages, sizeof *times.seconds)};
     for (int i = 0; i < stages; i++)
@@ -59,9 +59,9 @@ static struct turn_times read_times(const char *words, int stages)
     read_time(&times, "I=1ms");
     read_time(&times, "W=1ms");
     read_time(&times, "send=0");
-    char *copy = copy_string(words ? words : ""), *save = NULL;
-    for (char *word = strtok_r(copy, ", \t\n", &save); word; word = strtok_r(NULL, ", \t\n", &save))
-        read_time(&times, word);
+    char *copy = copy_string(list ? list : ""), *save = NULL;
+    for (char *entry = strtok_r(copy, ", \t\n", &save); entry; entry = strtok_r(NULL, ", \t\n", &save))
+        read_time(&times, entry);
     free(copy);
     return times;
 }
@@ -112,7 +112,7 @@ struct writing {
     bool *began; /* by stage: is there a sum of gradients to add to? */
 };
 
-static void write_tensors(const struct writing *writing, int stage)
+static void write_stage_tensors(const struct writing *writing, int stage)
 {
     int row = writing->schedule->row_of[stage];
     fprintf(writing->out, "tensor w%d d%d 1M parameters\n", stage, row);
@@ -220,7 +220,7 @@ char *format_step_file(const struct schedule *schedule, const char *times)
     for (size_t row = 0; row < schedule->n; row++)
         fprintf(writing.out, "device d%zu memory=1024G\nlane d%zu.download1\n", row, row);
     for (int stage = 0; stage < schedule->stages; stage++)
-        write_tensors(&writing, stage);
+        write_stage_tensors(&writing, stage);
     for (size_t i = 0; i < n; i++)
         write_cell(&writing, cells[i]);
     for (int stage = 0; stage < schedule->stages; stage++) {

@@ -90,7 +90,7 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
 
 /* Cuts the text into lines.  One that is not indented begins a table or scene; one that is goes to the last of
  * these. */
-static void read_lines(struct stories *stories)
+static void cut_into_lines(struct stories *stories)
 {
     struct block *last = NULL;
     int number = 0;
@@ -326,7 +326,7 @@ static void count_visits(struct stories *stories)
 {
     size_t n = stories->n_states;
     double *now = allocate(n, sizeof *now);   /* by state: how likely the story is there after so many phrases */
-    double *next = allocate(n, sizeof *next); /* by state: the same after one phrase more */
+    double *next = allocate(n, sizeof *next); /* by state: how likely the story is there one phrase later */
     double left = 1;                          /* how likely the story has not ended */
     now[0] = 1;
     for (int round = 0; left > ENDED && round < LONGEST_STORY; round++) {
@@ -357,7 +357,7 @@ struct stories *read_stories(const char *path, char *text)
     memset(row, NO_ROW, TABLES);
     stories->path = path;
     stories->text = text;
-    read_lines(stories);
+    cut_into_lines(stories);
     check_blocks(stories);
     reach(stories, stories->scenes.blocks[0].head, stories->scenes.blocks[0].head.word[0], row);
     for (size_t i = 0; i < stories->n_states; i++)

@@ -35,9 +35,10 @@ void free_bpe(struct bpe *bpe)
 
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 {
+    _Static_assert(MOST_TOKEN_BYTES == 1024, "the sentence below names this number");
     struct token *token = &bpe->tokens[id];
     if (n == 0 || n > MOST_TOKEN_BYTES)
-        return "has no bytes, or more than 1024"; /* MOST_TOKEN_BYTES */
+        return "has no bytes, or more than 1024";
     if (token->bytes && (token->n != n || memcmp(token->bytes, bytes, n) != 0))
         return "has a number whose token has other bytes";
     if (!token->bytes)

@@ -29,7 +29,7 @@
 
 #include "trainer/data/tokens.h"
 
-enum { MOST_TOKEN_BYTES = 1024 }; /* set_token() says it in words */
+enum { MOST_TOKEN_BYTES = 1024 };
 
 struct token {
     char *bytes;

@@ -12,38 +12,38 @@ static const struct bpe *bpe_of(const struct tokenizer *tokenizer) { return toke
 
 static struct tokenizer tokenizer_of(struct bpe *bpe);
 
-/* The N of "bpe:N"; 0: the word does not have such a number. */
-static int number_in(const char *word)
+/* The N of "bpe:N", a value of --tokens; 0: the value does not have such a number. */
+static int number_after_colon(const char *value)
 {
     int64_t n;
-    const char *colon = strchr(word, ':');
+    const char *colon = strchr(value, ':');
     if (!colon || !parse_int(colon + 1, &n) || n < LEAST_N || n > MOST_TOKENS)
         return 0;
     return (int)n;
 }
 
-static void check_word(const char *word)
+static void check_value(const char *value)
 {
-    if (!number_in(word))
-        fail(EXIT_USAGE, "--tokens %s: expected bpe:N, where N is how many tokens to learn, from %d to %d", word,
+    if (!number_after_colon(value))
+        fail(EXIT_USAGE, "--tokens %s: expected bpe:N, where N is how many tokens to learn, from %d to %d", value,
              LEAST_N, MOST_TOKENS);
 }
 
 /* Learns tokens from the training text alone: any bytes can be encoded, so `val` is not needed.  If the training text
  * has <|endoftext|>, this becomes an added token. */
-static struct tokenizer learn(const char *word, const struct texts *train, const struct texts *val)
+static struct tokenizer learn(const char *value, const struct texts *train, const struct texts *val)
 {
     (void)val;
     static const char *const end_alone[] = {end_of_texts, NULL};
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
         found = memmem(train->texts[i].bytes, train->texts[i].n, end_of_texts, strlen(end_of_texts));
-    int wanted = number_in(word);
+    int wanted = number_after_colon(value);
     struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->texts, train->n, wanted, found ? end_alone : NULL));
     if (tokenizer.n < wanted)
         warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "
              "give more text for more tokens",
-             word, tokenizer.n);
+             value, tokenizer.n);
     return tokenizer;
 }
 
@@ -151,7 +151,7 @@ static const struct token_kind token_bpe = {
     .word = "bpe:N",
     .noun = "byte pairs",
     .learns = true,
-    .check = check_word,
+    .check = check_value,
     .make = learn,
     .encode = encode_bpe,
     .decode = decode_bpe,

@@ -55,7 +55,7 @@ struct learner {
 
 /* The number of a word; NO_NUMBER: the word is new.  *key becomes the key that the word has, or should get, in
  * `found`. */
-static int64_t find_word(const struct learner *learner, const char *bytes, size_t n, uint64_t *key)
+static int64_t number_of_word(const struct learner *learner, const char *bytes, size_t n, uint64_t *key)
 {
     *key = hash_bytes(bytes, n, 0);
     int64_t i = map_find(learner->found, *key);
@@ -84,7 +84,7 @@ static void forget_rarer_half(struct learner *learner)
     while (learner->n_places < MOST_PLACES / 2) {
         const struct counted_word *word = &learner->words[learner->n_words];
         uint64_t key;
-        find_word(learner, word->bytes, word->n, &key);
+        number_of_word(learner, word->bytes, word->n, &key);
         map_put(learner->found, key, (uint32_t)learner->n_words);
         learner->n_places += word->n + 1;
         learner->n_words++;
@@ -94,7 +94,7 @@ static void forget_rarer_half(struct learner *learner)
 static void count_piece(struct learner *learner, const char *bytes, size_t n)
 {
     uint64_t key;
-    int64_t i = find_word(learner, bytes, n, &key);
+    int64_t i = number_of_word(learner, bytes, n, &key);
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_words;
         map_put(learner->found, key, (uint32_t)i);

@@ -59,7 +59,7 @@ static bool is_among(const json_t *value, const json_t *allowed)
 
 /* The value that the rule is about.  Where a part should be an object and is not, this is the part: no rule allows
  * it. */
-static const json_t *value_of(const json_t *top, const struct field_rule *rule)
+static const json_t *value_of_rule(const json_t *top, const struct field_rule *rule)
 {
     const json_t *part = step_or_part(top, rule->part);
     bool has_fields = !part || json_is_null(part) || json_is_object(part);
@@ -73,7 +73,7 @@ static const struct field_rule *broken_rule(const json_t *top, const struct fiel
 {
     for (const struct field_rule *rule = rules; rule < rules + n; rule++) {
         json_t *allowed = json_loads(rule->allowed, 0, NULL);
-        bool keeps = is_among(value_of(top, rule), allowed);
+        bool keeps = is_among(value_of_rule(top, rule), allowed);
         json_decref(allowed);
         if (!keeps)
             return rule;
@@ -90,7 +90,7 @@ static void refuse_if_unsupported(const char *path, const json_t *top)
         rule = broken_rule(top, rules_with_merges, COUNT(rules_with_merges));
     if (!rule)
         return;
-    const json_t *value = value_of(top, rule);
+    const json_t *value = value_of_rule(top, rule);
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     fail(EXIT_USAGE,
          "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here, and a text would "
@@ -114,7 +114,7 @@ struct vocabulary {
     int n;
 };
 
-static int number_of(const struct vocabulary *vocabulary, const char *name)
+static int number_in_vocabulary(const struct vocabulary *vocabulary, const char *name)
 {
     const json_t *number = json_object_get(vocabulary->numbers, name);
     return number ? (int)json_integer_value(number) : NONE;
@@ -173,7 +173,7 @@ static void set_byte_tokens(struct bpe *bpe, const struct vocabulary *vocabulary
     for (int byte = 0; byte < 256; byte++) {
         char one = (char)byte;
         char *name = name_of_bytes(&one, 1);
-        int token = number_of(vocabulary, name);
+        int token = number_in_vocabulary(vocabulary, name);
         if (token < 0)
             fail(EXIT_USAGE, "%s has no token \"%s\" for the byte 0x%02X; expected one for each of the 256 bytes",
                  vocabulary->path, name, (unsigned)byte);
@@ -190,7 +190,7 @@ static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary
     const char *const names[] = {left, right, both};
     int token[COUNT(names)];
     for (size_t k = 0; k < COUNT(names); k++) {
-        token[k] = number_of(vocabulary, names[k]);
+        token[k] = number_in_vocabulary(vocabulary, names[k]);
         if (token[k] < 0)
             fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is not a token of %s", path, i,
                  left, right, names[k], vocabulary->path);
@@ -229,7 +229,7 @@ static void add_added_token(struct bpe *bpe, const struct vocabulary *vocabulary
                  "%s asks for %s with the added token \"%.80s\", which is not computed here, and a text would "
                  "become other tokens; take the tokenizer of another model",
                  vocabulary->path, not_computed[i], content);
-    struct added token = {.token = number_of(vocabulary, content)};
+    struct added token = {.token = number_in_vocabulary(vocabulary, content)};
     if (json_is_true(json_object_get(added, "special")))
         token.kinds |= IS_SPECIAL;
     if (json_is_true(json_object_get(added, "normalized")))
@@ -340,7 +340,7 @@ struct llmc_header {
     int32_t magic, version, n_tokens, end;
 };
 
-static struct llmc_header read_llmc_header(const char *path, const char *file, size_t size)
+static struct llmc_header read_tokenizer_header(const char *path, const char *file, size_t size)
 {
     struct llmc_header header = {0};
     memcpy(&header, file, MIN(size, sizeof header));
@@ -359,7 +359,7 @@ static struct bpe *read_llmc(const char *path)
 {
     size_t size, at = LLMC_HEADER_BYTES;
     char *file = read_whole(path, &size);
-    const struct llmc_header header = read_llmc_header(path, file, size);
+    const struct llmc_header header = read_tokenizer_header(path, file, size);
     json_t *vocab = json_object(), *added = json_array();
     for (int i = 0; i < header.n_tokens; i++) {
         size_t n = at < size ? (unsigned char)file[at] : 0;

@@ -246,14 +246,14 @@ static const struct action *find_action(const char *key)
 {
     size_t length = strlen(key);
     for (size_t i = 0; i < n_actions; i++) {
-        const char *word = actions[i].keys;
-        while (*word) {
-            size_t n = strcspn(word, " ");
-            if (n == length && strncmp(word, key, n) == 0)
+        const char *name = actions[i].keys;
+        while (*name) {
+            size_t n = strcspn(name, " ");
+            if (n == length && strncmp(name, key, n) == 0)
                 return &actions[i];
-            word += n;
-            if (*word == ' ')
-                word++;
+            name += n;
+            if (*name == ' ')
+                name++;
         }
     }
     return NULL;

@@ -16,7 +16,7 @@ static int number_beside(const struct view *view, const struct trace_task *task)
 }
 
 /* Writes the letter of a task's kind, or of a name that is a letter, and the number; or the number alone. */
-static void put_letter(char out[128], const struct trace *trace, const struct trace_task *task, int number)
+static void put_letter_and_number(char out[128], const struct trace *trace, const struct trace_task *task, int number)
 {
     size_t kind = kind_of_task(trace, task);
     char letter = kind_name(trace, kind)[0];
@@ -68,7 +68,7 @@ static bool name_bar(const struct view *view, const struct track *track, uint32_
         snprintf(out, 128, "%s %s%d", point ? point + 1 : "", letter, number);
         return number >= 0 && point;
     case LETTER_AND_NUMBER:
-        put_letter(out, trace, named, number);
+        put_letter_and_number(out, trace, named, number);
         return number >= 0 && (!point || trace->lanes[named->lane].kind != LANE_COMPUTE);
     default:
         snprintf(out, 128, "%s", point && number >= 0 ? point + 1 : name);

@@ -275,7 +275,7 @@ static int skip_nameless(const struct brush *brush, int x, size_t *i)
 }
 
 /* Writes the names of bars again, over lines. */
-static void draw_names(const struct brush *brush)
+static void draw_bar_names_again(const struct brush *brush)
 {
     size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
     int x = brush->left;
@@ -359,6 +359,6 @@ void draw_lane(const struct view *view, const struct view_row *row, struct conte
 void draw_lane_names(const struct view *view, const struct view_row *row)
 {
     const struct brush brush = make_brush(view, row);
-    draw_names(&brush);
+    draw_bar_names_again(&brush);
     draw_running_name(&brush, row->index);
 }

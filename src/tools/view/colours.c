@@ -105,7 +105,7 @@ uint32_t colour_number(const struct view *view, int64_t i)
 }
 
 /* The layer or micro-batch of a task, as colours stand for the one or the other; below 0: it has none. */
-static int number_of(const struct view *view, const struct track *track, uint32_t task)
+static int layer_or_micro_of(const struct view *view, const struct track *track, uint32_t task)
 {
     const struct trace_task *found = &track->trace->tasks[task];
     return view->colour == BY_LAYER ? found->layer : found->micro;
@@ -115,12 +115,12 @@ uint32_t task_colour(const struct view *view, const struct track *track, uint32_
 {
     if (view->colour == BY_KIND)
         return track->kind_colour[track->kind[number]];
-    return colour_number(view, number_of(view, track, number));
+    return colour_number(view, layer_or_micro_of(view, track, number));
 }
 
 bool is_plain(const struct view *view, const struct track *track, uint32_t number)
 {
-    return view->colour != BY_KIND && number_of(view, track, number) < 0;
+    return view->colour != BY_KIND && layer_or_micro_of(view, track, number) < 0;
 }
 
 size_t colour_stride(const struct view *view)
@@ -134,7 +134,7 @@ size_t colour_group(const struct view *view, const struct track *track, uint32_t
     _Static_assert((int)KINDS <= (int)GROUPS, "each kind is a group");
     if (view->colour == BY_KIND)
         return track->kind[number];
-    int i = number_of(view, track, number);
+    int i = layer_or_micro_of(view, track, number);
     return i < 0 ? GROUPS - 1 : MIN((size_t)i / colour_stride(view), MOST_NAMES - 1);
 }
 

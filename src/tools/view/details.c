@@ -251,7 +251,7 @@ char *describe_step(const struct view *view)
 /* While a task is dragged, others under the mouse do not count. */
 bool is_hovered(const struct view *view) { return is_picked(&view->mouse.hover) && view->mouse.drag != DRAG_TASK; }
 
-char *find_details(const struct view *view)
+char *new_details(const struct view *view)
 {
     const struct pick after_gap = pick_after_gap(view);
     const struct pick *pick = is_hovered(view) ? &view->mouse.hover : &view->selection.task;
@@ -272,7 +272,7 @@ int count_details_lines(const struct view *view)
     int n = 0;
     if (!view->still || view->mouse.x != OFF_WINDOW)
         return MOST;
-    char *text = find_details(view);
+    char *text = new_details(view);
     const char *at = text;
     while (*at) {
         n++;

@@ -18,10 +18,10 @@ enum {
     ACCENT = 0xffc2185b,
     LOSS = 0xff6a3d9a
 };
-#define VEIL 0.12                       /* how much of the accent's colour lies over a selected stretch */
-#define DIMMED 0.85                     /* how much of the paper is in the colour of a bar that is not lit */
-#define WAITING 0.8                     /* likewise of a task that has been queued and waits for another one */
-enum { QUEUED_APART = 8 };              /* dots of the picture from one dot of what is queued to the next */
+#define VEIL 0.12          /* how much of the accent's colour lies over a selected stretch */
+#define DIMMED 0.85        /* how much of the paper is in the colour of a bar that is not lit */
+#define WAITING 0.8        /* how much of the paper is in the colour of a queued task that waits for another */
+enum { QUEUED_APART = 8 }; /* dots of the picture from one dot of what is queued to the next */
 uint32_t readable_on(uint32_t colour);  /* black or white */
 uint32_t kind_colour(const char *role); /* of bars that are coloured by kind: role is the kind's name */
 

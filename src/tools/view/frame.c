@@ -178,7 +178,7 @@ static void draw_contents(struct view *view)
     }
 }
 
-static void draw_names(const struct view *view)
+static void draw_names_of_lanes(const struct view *view)
 {
     for (size_t i = 0; i < view->layout.n_rows; i++)
         if (view->layout.rows[i].kind == ROW_LANE && is_in_sight(view, &view->layout.rows[i]))
@@ -224,7 +224,7 @@ static void draw_details(const struct view *view)
     struct box box = places_of(view).details;
     int dot = view->scale, high = LINE * dot;
     int x = MARGIN * dot, y = box.y + 4 * dot;
-    char *text = find_details(view);
+    char *text = new_details(view);
     fill(view, box.x, box.y, box.w, box.h, PANEL);
     put_lines(view, x, y, view->width - x, high, INK, SOFT, text);
     if (view->message[0] && !shows_blocker(view)) { /* it takes the place of the last line */
@@ -284,7 +284,7 @@ static void draw_over_bars(const struct view *view)
     draw_marks(view);
     draw_cursor(view);
     if (picked || marked || view->selection.n_marks > 0 || is_inside(&rows, view->mouse.x, view->mouse.y))
-        draw_names(view);
+        draw_names_of_lanes(view);
     if (picked)
         draw_outline(view, &view->selection.task, INK);
     if (is_hovered(view))

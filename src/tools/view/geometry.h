@@ -26,7 +26,7 @@ struct places places_of(const struct view *view);
 /* The pixel of a time on the axis, in nanoseconds, and the time at a pixel.
  *
  *     x_of()         also between pixels, and as far outside of the rows as the time is
- *     pixel_of()     the same in whole pixels, at most so far outside that an int has room for it
+ *     pixel_of()     in whole pixels, at most so far outside that an int has room for it
  *     x_in_rows()    that of the rows' edge for times that are out of sight
  *     axis_at()      the inverse of x_of() */
 double x_of(const struct view *view, double axis);

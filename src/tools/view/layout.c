@@ -14,7 +14,8 @@ static const struct limits of_folded = {4, 4, 8};   /* a lane of a folded device
 static const struct limits of_empty = {12, 11, 12}; /* a lane without a task */
 enum { TALL = 56, LOW_WINDOW = 500 };
 
-/* Has a lane a task?  While one is dragged, that is as it was before, so that no row moves away from the mouse. */
+/* Has a lane a task?  While a task is dragged, the answer stays as it was before, so that no row moves away from the
+ * mouse. */
 static bool has_task(const struct view *view, int track_index, uint32_t lane)
 {
     const struct trace *trace = view->tracks[track_index]->trace;
@@ -50,7 +51,7 @@ static struct view_row *add_view_row(struct view *view, enum row_kind kind, int 
 
 /* Adds the rows of a device, if any of its lanes has a task.  A lane without tasks is left out too, unless a task can
  * be moved there: then its row is low.  If the device is folded, its lanes are thin, and its memory is left out. */
-static void add_device(struct view *view, int track_index, uint32_t device)
+static void add_rows_of_device(struct view *view, int track_index, uint32_t device)
 {
     const struct track *track = view->tracks[track_index];
     const struct trace *trace = track->trace;
@@ -228,7 +229,7 @@ static void drop_memory(struct view *view)
     drop_rows(view, is_memory);
 }
 
-static bool has_room(const struct view *view) { return room_for_rows(view) >= sum_all_rows(view).least; }
+static bool rows_fit(const struct view *view) { return room_for_rows(view) >= sum_all_rows(view).least; }
 
 /* A low window whose rows want more room has no overview, and a legend of two lines at most. */
 static void fit_legend(struct view *view)
@@ -246,16 +247,16 @@ void lay_out(struct view *view)
     view->layout.no_room_for_memory = false;
     for (int track = 0; track < view->n_tracks; track++)
         for (uint32_t device = 0; device < view->tracks[track]->trace->header.n_devices; device++)
-            add_device(view, track, device);
+            add_rows_of_device(view, track, device);
     view->layout.details_lines = count_details_lines(view);
     fit_legend(view);
     /* Two traces have to fit.  Lanes without tasks go first.  Memory is shown if its rows can have their least height:
      * else no curve can be read. */
-    if (view->n_tracks > 1 && !has_room(view)) {
+    if (view->n_tracks > 1 && !rows_fit(view)) {
         drop_rows(view, is_empty_lane);
         fit_legend(view);
     }
-    if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !has_room(view)) {
+    if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !rows_fit(view)) {
         drop_memory(view);
         fit_legend(view);
     }

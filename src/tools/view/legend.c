@@ -75,7 +75,7 @@ static void draw_dotted_line(const struct view *view, int x, int y, int size, ui
         fill(view, x + at, y + size / 2, dot, dot, colour);
 }
 
-static void draw_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
+static void draw_two_dashes(const struct view *view, int x, int y, int size, uint32_t colour)
 {
     int dot = view->scale;
     for (int i = 0; i < 2; i++)
@@ -95,7 +95,7 @@ static void draw_upright_dashes(const struct view *view, int x, int y, int size,
 }
 
 /* A box with two holes at its upper edge and two at its lower one. */
-static void draw_holes(const struct view *view, int x, int y, int size, uint32_t colour)
+static void draw_box_with_holes(const struct view *view, int x, int y, int size, uint32_t colour)
 {
     int dot = view->scale;
     fill(view, x, y, size, size, colour);
@@ -116,10 +116,10 @@ static draw_function *const draw_sign[] = {
     [DASHED_FRAME] = draw_dashed_sign,
     [FLAT_LINE] = draw_flat_line,
     [DOTTED_LINE] = draw_dotted_line,
-    [DASHES] = draw_dashes,
+    [DASHES] = draw_two_dashes,
     [UPRIGHT_LINE] = draw_upright_line,
     [UPRIGHT_DASHES] = draw_upright_dashes,
-    [HOLES] = draw_holes,
+    [HOLES] = draw_box_with_holes,
 };
 
 /* ---- items and paragraphs ---------------------------------------------------------------------------------------- */

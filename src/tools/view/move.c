@@ -152,7 +152,7 @@ static void save_track(struct view *view, const struct track *track)
 }
 
 /* The index of the track with a board; NONE, and a message: there is none. */
-static int find_board(struct view *view)
+static int board_or_message(struct view *view)
 {
     for (int i = 0; i < view->n_tracks; i++)
         if (view->tracks[i]->board)
@@ -163,14 +163,14 @@ static int find_board(struct view *view)
 
 void save_list(struct view *view)
 {
-    int track = find_board(view);
+    int track = board_or_message(view);
     if (track >= 0)
         save_track(view, view->tracks[track]);
 }
 
 void undo_last_move(struct view *view)
 {
-    int track = find_board(view);
+    int track = board_or_message(view);
     if (track < 0)
         return;
     struct board *board = view->tracks[track]->board;

@@ -61,7 +61,7 @@ bool is_hovered(const struct view *view); /* is a task under the mouse, and none
 
 /* The text about the gap under the mouse, or else about the task there or the selected one, or else about the step.
  * The caller frees it. */
-char *find_details(const struct view *view);
+char *new_details(const struct view *view);
 
 int count_details_lines(const struct view *view); /* a picture has as many as it needs, a window always three */
 

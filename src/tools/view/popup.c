@@ -15,7 +15,7 @@ struct columns {
 static bool has_cells(const char *line) { return *line == '\t' || *line == '\v'; }
 
 /* The next line or cell of a text: what it is, without the tab before it, and what follows it. */
-static const char *next_cell(const char *at, char cell[256])
+static const char *take_cell(const char *at, char cell[256])
 {
     if (has_cells(at))
         at++;
@@ -32,7 +32,7 @@ static struct columns measure_columns(const struct view *view, const char *text)
     int i = 0, sum = 0;
     while (*at) {
         bool in_column = has_cells(at) && i < MOST_COLUMNS;
-        at = next_cell(at, cell);
+        at = take_cell(at, cell);
         if (in_column) {
             columns.width[i] = MAX(columns.width[i], width_of(view, cell));
             i++;
@@ -58,7 +58,7 @@ static const char *put_cells(const struct view *view, const struct columns *colu
     char cell[256];
     for (int i = 0; *line && *line != '\n'; i++) {
         char kind = *line;
-        line = next_cell(line, cell);
+        line = take_cell(line, cell);
         int wide = i < MOST_COLUMNS ? columns->width[i] : 0;
         if (kind == '\v')
             put_text(view, AT_RIGHT, y, x + wide, colour, "%s", cell);
@@ -138,7 +138,7 @@ struct best_box {
 };
 
 /* Moves the box so far that it is in the rows, and takes it if it is better than *best.  left, right: see badness(). */
-static void try_place(const struct view *view, struct best_box *best, struct box box, int left, int right)
+static void offer_place(const struct view *view, struct best_box *best, struct box box, int left, int right)
 {
     const struct box rows = places_of(view).rows;
     box.x = MAX(MIN(box.x, rows.x + rows.w - box.w), rows.x);
@@ -163,9 +163,9 @@ struct box place_panel(const struct view *view, struct box size)
         const struct view_row *row = &view->layout.rows[i];
         int below = row->y + row->height + gap, above = row->y - size.h - gap;
         for (int k = 0; k < SIDES; k++)
-            try_place(view, &best, (struct box){side[k], below, size.w, size.h}, left, right);
+            offer_place(view, &best, (struct box){side[k], below, size.w, size.h}, left, right);
         for (int k = 0; k < SIDES; k++)
-            try_place(view, &best, (struct box){side[k], above, size.w, size.h}, left, right);
+            offer_place(view, &best, (struct box){side[k], above, size.w, size.h}, left, right);
     }
     return best.box;
 }

@@ -83,7 +83,7 @@ static void add_track_rows(struct view *view, int track, double from, double to)
 enum { MS = 5, SHARE }; /* columns of the table below */
 
 /* Counts the first rows of a table whose share would not read 0.0 %. */
-static size_t count_shares(const struct table *table)
+static size_t count_shown_rows(const struct table *table)
 {
     size_t n = 0;
     while (n < table->n && table->cells[n * table->n_columns + SHARE].number >= 0.0005)
@@ -107,7 +107,7 @@ static void fill_stretch_panel(struct view *view)
     for (int i = 0; i < view->n_tracks; i++)
         add_track_rows(view, i, from, to);
     sort_table(panel->table, MS);
-    panel->n = count_shares(panel->table);
+    panel->n = count_shown_rows(panel->table);
     format_axis(view, begin, from, (to - from) / 1000);
     append_text(&panel->title, "%s from %s on: links move %s", format_ns(text, to - from), begin,
                 format_bytes(bytes, panel->bytes));

@@ -71,14 +71,14 @@ static uint64_t begin_of_step(const struct track *track, size_t i)
     return i > 0 ? work : MIN(work, track->trace->records[0].start);
 }
 
-static void add_edge(struct shares *shares, uint64_t clock)
+static void add_span_edge(struct shares *shares, uint64_t clock)
 {
     shares->edges = grow(shares->edges, &shares->cap_edges, shares->n_edges + 1, sizeof *shares->edges);
     shares->edges[shares->n_edges++] = clock;
 }
 
 /* Finds the clocks between which the spans in sight lie. */
-static void fill_edges(const struct view *view, const struct track *track, struct shares *shares)
+static void fill_span_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
     const struct trace_step *steps = track->steps->all;
     size_t n = track->steps->n;
@@ -91,16 +91,16 @@ static void fill_edges(const struct view *view, const struct track *track, struc
         const struct interlude interlude = find_interlude(track, &steps[i]);
         if (after || begins_span(steps, i, span)) {
             edge = begin_of_step(track, i);
-            add_edge(shares, edge);
+            add_span_edge(shares, edge);
         }
         after = interlude.name && is_wide(view, track, interlude.start, i + 1 < n ? steps[i + 1].work : track->last);
         if (after) {
             edge = interlude.start;
-            add_edge(shares, edge);
+            add_span_edge(shares, edge);
         }
     }
     if (edge < to)
-        add_edge(shares, MAX(track->last, edge));
+        add_span_edge(shares, MAX(track->last, edge));
 }
 
 static int pixel_of_edge(const struct view *view, int track, size_t edge)
@@ -142,7 +142,8 @@ static bool is_valid(const struct share_block *block, const struct bar *last)
 }
 
 /* Updates the sums of a lane, after bars have been added to it. */
-static void update_sums(const struct view *view, const struct track *track, uint32_t lane, struct lane_shares *shares)
+static void update_lane_sums(const struct view *view, const struct track *track, uint32_t lane,
+                             struct lane_shares *shares)
 {
     const struct bars *bars = &track->trace->bars[lane];
     size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
@@ -195,8 +196,8 @@ void fill_shares(struct view *view)
             shares->colour = view->colour;
         }
         for (uint32_t lane = 0; lane < shares->n_lanes; lane++)
-            update_sums(view, track, lane, &shares->lanes[lane]);
-        fill_edges(view, track, shares);
+            update_lane_sums(view, track, lane, &shares->lanes[lane]);
+        fill_span_edges(view, track, shares);
     }
 }
 

@@ -121,7 +121,7 @@ double axis_of(const struct track *track, uint64_t clock)
 }
 
 /* key: a clock from which pauses are left out. */
-static bool pauses_before(const void *item, const void *key)
+static bool pause_is_before_axis(const void *item, const void *key)
 {
     const struct pause *pause = item;
     const uint64_t *at = key;
@@ -136,7 +136,7 @@ uint64_t clock_of(const struct track *track, double axis)
     uint64_t before = (uint64_t)fmin(fmax(-ns, 0), (double)zero);
     uint64_t after = (uint64_t)fmin(fmax(ns, 0), 0x1p62);
     uint64_t at = zero - before + after;
-    size_t n = lower_bound(&at, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
+    size_t n = lower_bound(&at, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pause_is_before_axis);
     if (n == 0)
         return at;
     const struct pause *last = &trace->pauses[n - 1];

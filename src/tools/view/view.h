@@ -27,6 +27,20 @@
  *                 window       the only file that uses SDL
  *     (none)      command      the command `yard view`, with its options
  *
+ * Who calls whom (all files call track, geometry and pick too):
+ *
+ *     command ──┬──▶ view                          opens the traces, and takes in what has been added to them
+ *               ├──▶ window ──▶ actions, frame     each key or mouse event changes the view, which is then drawn anew
+ *               ├──▶ actions ──▶ look, move        without a window, the words of --script change the view
+ *               └──▶ frame                         without a window, the view is drawn once
+ *
+ *     frame ──┬──▶ layout                          decides where rows are, before anything is drawn
+ *             ├──▶ strip
+ *             ├──▶ bars ──▶ brush, columns, bar_names, shares
+ *             ├──▶ view_memory
+ *             ├──▶ marks, legend
+ *             └──▶ details, popup                  the texts; view asks select for that of the panel
+ *
  * A view is drawn anew each time, from the traces and `struct view` alone: the same view gives the same pixels on any
  * machine.  The axis counts nanoseconds of modelled time from the start of one step, the *anchor*; a paced trace is
  * shown at the speed that it models, and the time in which a viewer paused the trainer is left out.  Two traces on one
@@ -177,7 +191,7 @@ struct region { /* the selected stretch of time, or the selected place on a memo
 
 struct panel {           /* the text about the selected stretch or place */
     struct table *table; /* NULL: nothing is selected */
-    struct table *brief; /* the same for people, with kept tensors summed by class; NULL: `table` is brief */
+    struct table *brief; /* `table` for people, with kept tensors summed by class; NULL: `table` is brief */
     size_t n;            /* how many rows people see; those after them say almost nothing */
     char *title;
     double bytes; /* a stretch: bytes that links move; a place: bytes that are held */
@@ -265,8 +279,10 @@ struct shares {                /* of a track, as far as they were asked for */
 };
 
 struct view {
-    struct canvas *canvas;         /* NULL unless the view is being drawn */
-    uint64_t *clocks[MOST_TRACKS]; /* likewise: the clock at each pixel of the rows' width, and WIDEST_COLUMN more */
+    /* Both are NULL unless the view is being drawn. */
+    struct canvas *canvas;
+    uint64_t *clocks[MOST_TRACKS]; /* the clock at each pixel of the rows' width, and WIDEST_COLUMN more */
+
     struct track *tracks[MOST_TRACKS];
     int n_tracks;
     int n_layers, n_micros; /* the numbers of layers and micro-batches in the traces */

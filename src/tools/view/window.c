@@ -29,7 +29,7 @@ struct view_window {
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* Finds the window's surface again when the window's size has changed.  Returns false where there is none. */
-static bool find_surface(struct view_window *window)
+static bool renew_surface(struct view_window *window)
 {
     int units;
     SDL_GetWindowSize(window->window, &units, NULL);
@@ -85,7 +85,7 @@ static bool open_window(struct view_window *window)
     window->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, view->width * times,
                                       view->height * times, SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
     free(title);
-    if (!window->window || !find_surface(window))
+    if (!window->window || !renew_surface(window))
         return false;
     SDL_SetWindowMinimumSize(window->window, LEAST_WIDTH, LEAST_HEIGHT);
     view->scale = times == 2 || window->ratio >= 1.5 ? 2 : 1;
@@ -111,7 +111,7 @@ static const char *name_of_key(SDL_Keycode key, char name[32])
 static void take_window_event(struct view_window *window, const SDL_WindowEvent *event)
 {
     if (event->event == SDL_WINDOWEVENT_SIZE_CHANGED)
-        find_surface(window);
+        renew_surface(window);
     else if (event->event == SDL_WINDOWEVENT_LEAVE && window->view->mouse.drag == DRAG_NOTHING)
         move_mouse(window->view, OFF_WINDOW, OFF_WINDOW);
 }

@@ -153,7 +153,7 @@ static void *watchdog_main(void *unused)
     return unused;
 }
 
-static bool start_thread(void *(*run)(void *unused))
+static bool start_detached_thread(void *(*run)(void *unused))
 {
     pthread_t thread;
     return pthread_create(&thread, NULL, run, NULL) == 0 && pthread_detach(thread) == 0;
@@ -171,7 +171,7 @@ void watch_list(struct list *list)
     if (!watched || started)
         return;
     started = true; /* also where that fails: it is tried once */
-    if (!start_thread(asker_main) || !start_thread(watchdog_main))
+    if (!start_detached_thread(asker_main) || !start_detached_thread(watchdog_main))
         warn("there is no watchdog, since the system gives no further thread: a run that hangs will not end by itself");
 }
 

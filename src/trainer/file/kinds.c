@@ -17,7 +17,7 @@ bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, siz
     return glimpse->n >= at + n && memcmp(glimpse->bytes + at, text, n) == 0;
 }
 
-uint32_t glimpse_word(const struct glimpse *glimpse, size_t at)
+uint32_t glimpse_u32(const struct glimpse *glimpse, size_t at)
 {
     uint32_t word = 0;
     if (glimpse->n >= at + sizeof word)

@@ -50,7 +50,7 @@ struct glimpse {
 
 /* Are the n bytes of `text` at byte `at`?  These two look no further than glimpse->bytes. */
 bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
-uint32_t glimpse_word(const struct glimpse *glimpse, size_t at); /* the 32 bits at byte `at`; 0: they are not there */
+uint32_t glimpse_u32(const struct glimpse *glimpse, size_t at); /* the 32 bits at byte `at`; 0: they are not there */
 
 /* Functions of the folder that knows files of other programs (struct sole_parts, base/module.h). */
 struct formats {

@@ -87,7 +87,7 @@ TEST(a_gap_that_cannot_close_is_swapped)
     static const char *const made[] = {"", ",k"};
     for (int i = 0; i < 2; i++) {
         const char *text = norm_behind(made[i]);
-        const size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
+        size_t least = refused_budget("", list_within(1, text), AUTO " --swap-what gradients");
         json_t *json = plan_file(list_within(least, text), AUTO " --swap-what gradients");
         assert_below(least, 2 * MIB);
         expect_number("copies", number_at(json, "period_ms") - number_at(json, "bare_ms"), i * 2 * 1.048576);
@@ -103,7 +103,7 @@ TEST(a_gap_that_may_close_has_both_tasks)
     size_t before = 0, after = 0, closing = 0;
     for (size_t i = 0; i < gaps.n; i++) {
         const struct gap *gap = &gaps.items[i];
-        const bool is_first = gap->begin == NONE, is_last = gap->end == (int)list->n;
+        bool is_first = gap->begin == NONE, is_last = gap->end == (int)list->n;
         if (is_first)
             before++;
         if (is_last)
@@ -406,7 +406,7 @@ TEST(training_in_less_memory_has_the_same_bits)
     expect_same_training("-d 0:0 --micro-batch 2", AUTO " --swap-what " ALL_CLASSES, 0, 2); /* no room for state */
     expect_same_training("-d 0:0 --clip 0", STREAMED, 0, 3);
     for (int i = 0; i < number_from("YARD_CASES", 3); i++) {
-        const bool is_drawn = i >= 2; /* the first two runs have the first two meshes, and activations leave */
+        bool is_drawn = i >= 2; /* the first two runs have the first two meshes, and activations leave */
         size_t mesh = is_drawn ? (size_t)(draw_kth(77 + i, 0) * (double)COUNT(meshes)) : (size_t)i;
         size_t class = is_drawn ? (size_t)(draw_kth(77 + i, 1) * (double)COUNT(what)) : 0;
         double share = i < 1 ? 0 : draw_kth(77 + i, 2);
