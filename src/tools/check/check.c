@@ -207,6 +207,27 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     close_safetensors(checker->file);
 }
 
+/* Prints the worst error, or with --json all errors; returns whether the check has passed. */
+static bool print_errors(const struct checker *checker, const char *path, bool as_json)
+{
+    size_t n = json_object_size(checker->errors);
+    bool passed = checker->worst <= check_options.tolerance;
+    if (n == 0)
+        fail(EXIT_FAILED,
+             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory (with after.NAME)",
+             path);
+    char *file = make_printable(copy_string(path), ONE_LINE);
+    if (as_json)
+        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", file, "tolerance", check_options.tolerance,
+                             "worst", number_json(checker->worst), "worst_tensor", checker->worst_name, "passed",
+                             passed, "errors", checker->errors));
+    else
+        print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
+                   n, checker->worst_name, fabs(checker->worst), check_options.tolerance);
+    free(file);
+    return passed;
+}
+
 static int run_check(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&page, argc, argv);
@@ -221,22 +242,7 @@ static int run_check(int argc, char **argv)
     claim_input("check", path);
     struct checker checker = {.errors = json_object()};
     compare_file(&checker, settings, path);
-
-    size_t n = json_object_size(checker.errors);
-    bool passed = checker.worst <= check_options.tolerance;
-    if (n == 0)
-        fail(EXIT_FAILED,
-             "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory (with after.NAME)",
-             path);
-    char *file = make_printable(copy_string(path), ONE_LINE);
-    if (settings->json)
-        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", file, "tolerance", check_options.tolerance,
-                             "worst", number_json(checker.worst), "worst_tensor", checker.worst_name, "passed", passed,
-                             "errors", checker.errors));
-    else
-        print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
-                   n, checker.worst_name, fabs(checker.worst), check_options.tolerance);
-    free(file);
+    bool passed = print_errors(&checker, path, settings->json);
     json_decref(checker.errors);
     return passed ? EXIT_OK : EXIT_FAILED;
 }

@@ -62,22 +62,14 @@ static void print_ls_json(const struct checkpoint *checkpoint)
     print_json(all);
 }
 
-static void print_ls(const struct checkpoint *checkpoint)
+static void print_run_and_model(const struct checkpoint *checkpoint)
 {
-    static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
-                                            {"role", NULL, CELL_TEXT, 6, 0},
-                                            {"shape", NULL, CELL_TEXT, 13, 0},
-                                            {"cut by", NULL, CELL_TEXT, 13, 0},
-                                            {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     char run[20], bytes[32], sizes[160], mesh[64];
-    struct table *out = new_table(columns, COUNT(columns));
     const struct pieces *pieces = checkpoint->pieces;
     const struct mesh strategy = read_strategy(checkpoint);
     size_t elements = 0;
-    for (size_t i = 0; i < pieces->n; i++) {
+    for (size_t i = 0; i < pieces->n; i++)
         elements += tensor_elements(&pieces->tensors[i]);
-        add_tensor_rows(out, &pieces->tensors[i]);
-    }
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);
     if (checkpoint->single_file)
@@ -88,6 +80,19 @@ static void print_ls(const struct checkpoint *checkpoint)
     print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &pieces->mesh), pieces->mesh.zero,
                pieces->n, format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
     printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
+}
+
+static void print_ls(const struct checkpoint *checkpoint)
+{
+    static const struct column columns[] = {{"tensor", NULL, CELL_TEXT, 27, 0},
+                                            {"role", NULL, CELL_TEXT, 6, 0},
+                                            {"shape", NULL, CELL_TEXT, 13, 0},
+                                            {"cut by", NULL, CELL_TEXT, 13, 0},
+                                            {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
+    struct table *out = new_table(columns, COUNT(columns));
+    for (size_t i = 0; i < checkpoint->pieces->n; i++)
+        add_tensor_rows(out, &checkpoint->pieces->tensors[i]);
+    print_run_and_model(checkpoint);
     print_table(stdout, out);
     free_table(out);
 }

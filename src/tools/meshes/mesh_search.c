@@ -230,7 +230,8 @@ static char *make_command(const struct mesh_candidate *candidate)
     return command;
 }
 
-static void print_search(const struct mesh_search *search, size_t n)
+/* A row for each of the first n outcomes; ended by free_table(). */
+static struct table *new_search_table(const struct mesh_search *search, size_t n)
 {
     static const struct column columns[] = {{"step ms", "step_ms", CELL_FIXED, 10, 3},
                                             {"MiB", NULL, CELL_FIXED, 8, 1},
@@ -245,6 +246,12 @@ static void print_search(const struct mesh_search *search, size_t n)
             text_cell(words));
         free(words);
     }
+    return table;
+}
+
+static void print_search(const struct mesh_search *search, size_t n)
+{
+    struct table *table = new_search_table(search, n);
     if (search->given->json) {
         json_t *j = json_pack("{s:o, s:I, s:I, s:I, s:I}", "front", table_json(table), "candidates",
                               (json_int_t)search->n_candidates, "too_large", (json_int_t)search->too_large, "too_slow",

@@ -264,6 +264,17 @@ static const struct path_command arguments = {
     .inputs = MOST_TRACKS,
 };
 
+/* Opens a track for each file.  A list is simulated for that, and its tasks can be moved on its board. */
+static void open_tracks(struct track *tracks[MOST_TRACKS], char *const *files, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct board *board = NULL;
+        if (names_list(files[i]))
+            board = open_board(files[i], given.clip);
+        tracks[i] = open_track(files[i], board);
+    }
+}
+
 static int run_view(int argc, char **argv)
 {
     int n, width, height;
@@ -276,12 +287,7 @@ static int run_view(int argc, char **argv)
     if (n < 1 || n > MOST_TRACKS)
         fail(EXIT_USAGE, "view takes one trace or two, but %d were given; `yard view --help` says more", n);
     parse_size(&width, &height);
-    for (int i = 0; i < n; i++) {
-        struct board *board = NULL;
-        if (names_list(files[i]))
-            board = open_board(files[i], given.clip);
-        tracks[i] = open_track(files[i], board);
-    }
+    open_tracks(tracks, files, n);
     bool still = given.png || given.json; /* a window asks its screen */
     bool large = width >= LARGE_WIDTH && (!has_height() || height >= 2 * LEAST_HEIGHT);
     struct view *view = open_view(tracks, n, width, height, still && large ? 2 : 1);

@@ -77,28 +77,41 @@ static void draw_loss_line(const struct view *view, int x, int y, int to_x, int 
 }
 
 /* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
+enum { MOST_POINTS = 512 };
+struct loss_curve {
+    size_t stride;                /* every so many steps have a point */
+    double loss[MOST_POINTS + 1]; /* NAN: the step has none */
+    size_t n;
+    double least, most; /* of these losses */
+};
+
+static struct loss_curve read_loss_curve(const struct track *track)
+{
+    struct loss_curve curve = {
+        .stride = stride_of_steps(track->steps->n, MOST_POINTS), .least = INFINITY, .most = -INFINITY};
+    for (size_t i = 0; i < track->steps->n; i += curve.stride) {
+        double loss = step_loss(track, &track->steps->all[i]);
+        curve.least = fmin(curve.least, loss);
+        curve.most = fmax(curve.most, loss);
+        curve.loss[curve.n++] = loss;
+    }
+    return curve;
+}
+
 static void draw_loss(const struct view *view)
 {
-    enum { MOST_POINTS = 512 };
-    const struct trace_step_list *steps = view->tracks[0]->steps;
+    const struct loss_curve curve = read_loss_curve(view->tracks[0]);
     const struct box box = places_of(view).overview;
+    double n_steps = (double)view->tracks[0]->steps->n;
     int dot = view->scale;
-    size_t stride = stride_of_steps(steps->n, MOST_POINTS);
-    double loss[MOST_POINTS + 1], least = INFINITY, most = -INFINITY;
-    size_t n = 0;
-    for (size_t i = 0; i < steps->n; i += stride) {
-        loss[n] = step_loss(view->tracks[0], &steps->all[i]);
-        least = fmin(least, loss[n]);
-        most = fmax(most, loss[n]);
-        n++;
-    }
     bool first = true;
     int x = 0, y = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (isnan(loss[i]))
+    for (size_t i = 0; i < curve.n; i++) {
+        double loss = curve.loss[i];
+        if (isnan(loss))
             continue;
-        int to_x = box.x + (int)(((double)(i * stride) + 0.5) / (double)steps->n * box.w);
-        int to_y = box.y + (int)((most - loss[i]) / fmax(most - least, 1e-9) * (box.h - 3 * dot));
+        int to_x = box.x + (int)(((double)(i * curve.stride) + 0.5) / n_steps * box.w);
+        int to_y = box.y + (int)((curve.most - loss) / fmax(curve.most - curve.least, 1e-9) * (box.h - 3 * dot));
         if (!first)
             draw_loss_line(view, x, y, to_x, to_y);
         x = to_x;

@@ -189,7 +189,7 @@ static void update_track(struct track *track)
 }
 
 /* Whoever reads on another device what a copy wrote is the one that it is for.  An upload is for its own device. */
-static int64_t *find_receivers(const struct trace *trace)
+static int64_t *new_receivers(const struct trace *trace)
 {
     int64_t *receiver = allocate(trace->header.n_tasks, sizeof *receiver);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
@@ -208,6 +208,22 @@ static int64_t *find_receivers(const struct trace *trace)
     return receiver;
 }
 
+/* Notes what is known of the trace's lanes and tasks before any of them has run. */
+static void note_tasks(struct track *track)
+{
+    const struct trace *trace = track->trace;
+    free(track->purpose);
+    free(track->receiver);
+    free(track->kind);
+    track->purpose = trace_purposes(trace);
+    track->receiver = new_receivers(trace);
+    track->kind = allocate(trace->header.n_tasks, sizeof *track->kind);
+    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
+        track->kind[i] = (uint8_t)kind_of_task(trace, &trace->tasks[i]);
+    for (size_t i = 0; i < KINDS; i++)
+        track->kind_colour[i] = kind_colour(kind_name(trace, i));
+}
+
 void renew_track(struct track *track)
 {
     const char *path = track->board ? board_trace(track->board) : track->path;
@@ -220,18 +236,9 @@ void renew_track(struct track *track)
     const struct trace *trace = trace_follow_trace(track->follow);
     track->trace = trace;
     free(track->peak);
-    free(track->purpose);
-    free(track->receiver);
-    free(track->kind);
     track->highest_peak = 0;
     track->peak = allocate(trace->header.n_devices, sizeof *track->peak);
-    track->purpose = trace_purposes(trace);
-    track->receiver = find_receivers(trace);
-    track->kind = allocate(trace->header.n_tasks, sizeof *track->kind);
-    for (uint32_t i = 0; i < trace->header.n_tasks; i++)
-        track->kind[i] = (uint8_t)kind_of_task(trace, &trace->tasks[i]);
-    for (size_t i = 0; i < KINDS; i++)
-        track->kind_colour[i] = kind_colour(kind_name(trace, i));
+    note_tasks(track);
     if (trace->header.n_devices != had) { /* another machine */
         free(track->folded);
         track->folded = allocate(trace->header.n_devices, sizeof *track->folded);
