@@ -11,13 +11,13 @@
 #     head TITLE            a heading
 #     text N PARAGRAPH      paragraph N in one line; the items of a numbered list are paragraphs that share an N
 #     run COMMAND           to be run: of a block, or of a mark "test"
-#     shown COMMAND         the same again, if a block shows it
+#     shown COMMAND         a command to be run that a block shows
 #     say LINE              a line that a block shows as printed
-#     about LINE            the same, below a mark "measured": its numbers need not agree
+#     about LINE            a line that a block below a mark "measured" shows as printed: its numbers need not agree
 #     edit                  a mark "test" or "by hand": something that the text tells to change is taken care of
 #     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean
 #     measured N
-#     unknown KIND          a mark of no such kind.  (Of "curves", which gallery.sh fills, nothing is printed.)
+#     unknown KIND          a mark of no such kind.  (Of "curves", which gallery.sh fills, and of "note" nothing is printed.)
 #
 # Its patterns are tried from top to bottom, and each that knows what a line is ends with `next`.
 
@@ -52,7 +52,7 @@ function end_mark() {
         measured = "next"
     if (kind == "numbers")
         print "numbers " (paragraph + 1) " " line
-    if (kind !~ /^(test|by hand|measured|numbers|curves)$/)
+    if (kind !~ /^(test|by hand|measured|numbers|curves|note)$/)
         print "unknown " kind
 }
 

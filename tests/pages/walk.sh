@@ -40,6 +40,7 @@
 #     test: COMMAND         runs it: it makes a change that the text in front or behind tells to make
 #     by hand: WHY          no test makes the change
 #     curves: PAPER         does nothing here: data/gallery/gallery.sh fills in the block that follows
+#     note: WORDS           does nothing: they are for whoever reads the page as text
 #
 # To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
 # Commands are any of the shell; those of marks also have edit() and compute(), which are below.
