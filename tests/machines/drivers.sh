@@ -25,8 +25,8 @@ mkdir -p "$tmp" "$YARD_CACHE"
 
 # ---- fetching -------------------------------------------------------------------------------------------------------
 
-# A function fetch_NAME fetches the driver of that name.  It leaves the driver's libraries in FOLDER/lib, and a file that
-# names the driver in FOLDER/vendors.  Where it cannot fetch the driver it fails, and $reason says why.
+# A function fetch_NAME fetches the driver of that name.  It leaves the driver's libraries in FOLDER/lib, and in
+# FOLDER/vendors a file that names the driver.  Where it cannot fetch the driver, it fails, and $reason says why.
 
 fetch_intel() { # FOLDER; sets: reason
     reason='the wheels are for Linux on x86-64'

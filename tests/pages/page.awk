@@ -17,7 +17,8 @@
 #     edit                  a mark "test" or "by hand": something that the text tells to change is taken care of
 #     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean
 #     measured N
-#     unknown KIND          a mark of no such kind.  (Of "curves", which gallery.sh fills, and of "note" nothing is printed.)
+#     unknown KIND          a mark of no such kind.  (Of "note", and of "curves", which gallery.sh fills, nothing is
+#                           printed.)
 #
 # Its patterns are tried from top to bottom, and each that knows what a line is ends with `next`.
 

@@ -332,7 +332,7 @@ folder=$TMP/nothing
 refuse 4 'holds no complete checkpoint' train --model tiny --init "$folder"
 refuse 4 "$folder is a folder; expected a regular file" check "$folder"
 what="$folder is a folder; expected"
-refuse 4 "$what a text file" train --model tiny --config "$folder"
+refuse 4 "$what a text with lines \`option = value\`" train --model tiny --config "$folder"
 refuse 4 "$what a profile or a hardware description" plan --simulate --profile "$folder"
 refuse 4 "$what a profile or a hardware description" plan --simulate --hardware "$folder"
 refuse 4 "$what a step file such as" plan --list "$folder"

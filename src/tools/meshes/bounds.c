@@ -276,9 +276,9 @@ static double seconds_a_byte(const struct mesh *mesh, const struct sketch *sketc
     return (double)(mesh->dp - 1) / mesh->dp * sketch->link_byte_seconds;
 }
 
-/* The cycle of a stage, as the head of this file defines it.  bytes: those that count, by unit.  byte_seconds: what one of them takes, with all
- * that must travel for it.  Where backwards are in halves, it is not known which unit's gradients come first, but none
- * comes before the last second half begins: then only the last u counts. */
+/* The cycle of a stage, as the head of this file defines it.  bytes: those that count, by unit.  byte_seconds: what one
+ * of them takes, with all that must travel for it.  Where backwards are in halves, it is not known which unit's
+ * gradients come first, but none comes before the last second half begins: then only the last u counts. */
 static double bound_cycle(const struct stage *stage, const struct sketch *sketch, const double *bytes,
                           double byte_seconds, const struct step_form *form)
 {
