@@ -27,7 +27,7 @@
  *                 window       the only file that uses SDL
  *     (none)      command      the command `yard view`, with its options
  *
- * Who calls whom (all files call track, geometry and pick too):
+ * Who calls whom (most files also call track, geometry and pick):
  *
  *     command ──┬──▶ view                          opens the traces, and takes in what has been added to them
  *               ├──▶ window ──▶ actions, frame     each key or mouse event changes the view, which is then drawn anew
