@@ -384,7 +384,7 @@ void init_from_weights(struct model *model, const char *path)
         float *values = allocate(param_elements(param), sizeof *values);
         read_floats(named->file, named->tensor, values);
         values = transpose_conv1d(param, values, FILE_TO_OURS);
-        write_param(model, i, KEPT_VALUE, values);
+        write_param_of_file(model, i, values, path);
         free(values);
     }
     close_weights(weights);

@@ -15,7 +15,7 @@ static void init_from_llmc(struct model *model, const char *path)
                 continue;
             float *values = allocate(n, sizeof *values);
             read_at(file->file, values, n * sizeof *values, at);
-            write_param(model, i, KEPT_VALUE, values);
+            write_param_of_file(model, i, values, path);
             free(values);
             int64_t rows = i == WTE ? file->padded_vocab : param->shape[0];
             at += 4 * (uint64_t)param->shape[1] * (uint64_t)rows;

@@ -33,6 +33,14 @@ void init_random(struct model *model, uint64_t seed)
 
 /* ---- are they numbers? ----------------------------------------------------------------------------------------- */
 
+static bool are_finite(const float *values, size_t n)
+{
+    bool finite = true;
+    for (size_t k = 0; k < n; k++)
+        finite &= (bool)isfinite(values[k]);
+    return finite;
+}
+
 const char *find_bad_parameter(struct model *model)
 {
     const char *bad = NULL;
@@ -41,20 +49,32 @@ const char *find_bad_parameter(struct model *model)
         size_t n = param_elements(param);
         float *values = allocate(n, sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
-        for (size_t k = 0; k < n; k++)
-            if (!isfinite(values[k]))
-                bad = param->name;
+        if (!are_finite(values, n))
+            bad = param->name;
         free(values);
     }
     return bad;
+}
+
+static _Noreturn void refuse_bad(const char *path, const char *name)
+{
+    fail(EXIT_FAILED,
+         "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged; take "
+         "another file",
+         path, name);
 }
 
 void refuse_if_parameters_are_bad(struct model *model, const char *path)
 {
     const char *name = find_bad_parameter(model);
     if (name)
-        fail(EXIT_FAILED,
-             "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged; take "
-             "another file",
-             path, name);
+        refuse_bad(path, name);
+}
+
+void write_param_of_file(struct model *model, int param, const float *values, const char *path)
+{
+    const struct param *written = &model->params->all[param];
+    if (!are_finite(values, param_elements(written)))
+        refuse_bad(path, written->name);
+    write_param(model, param, KEPT_VALUE, values);
 }

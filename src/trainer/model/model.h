@@ -98,6 +98,10 @@ const char *find_bad_parameter(struct model *model);
 /* Ends the program (EXIT_FAILED) if find_bad_parameter() finds one; `path` is the file that the values came from. */
 void refuse_if_parameters_are_bad(struct model *model, const char *path);
 
+/* write_param() for values that were read from the file `path`.  Ends the program (EXIT_FAILED) if one of them is not
+ * finite. */
+void write_param_of_file(struct model *model, int param, const float *values, const char *path);
+
 /* ---- layers.c: the layers of the model ------------------------------------------------------------------------ */
 
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x is NULL then), the last one

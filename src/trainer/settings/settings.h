@@ -113,7 +113,7 @@ struct settings {
 struct source open_source(const char *path, int heads);
 void close_source(struct source *source);
 
-void init_from_source(struct model *model, const struct source *source); /* the values only, which must be finite */
+void init_from_source(struct model *model, const struct source *source); /* the values only */
 char *saved_model(const struct settings *settings); /* the path in --save DIR for other programs; the caller frees it */
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,6 @@ void init_from_source(struct model *model, const struct source *source)
         the_archive()->load(model, source, LOAD_PARAMETERS);
     else
         init_from_file(model, source->path);
-    refuse_if_parameters_are_bad(model, source->path);
 }
 
 char *saved_model(const struct settings *settings) { return format_string("%s/" MODEL_FILE, settings->save); }
