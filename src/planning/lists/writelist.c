@@ -158,7 +158,7 @@ static char **write_tensors(FILE *out, const struct list *list)
 /* What `after=` says in the file.  A name there means the last task of that name above.  Where that would be the wrong
  * task, the right one gets a name of its own. */
 struct afters {
-    struct after_pair *pairs;
+    struct listed_wait *pairs;
     size_t n;
     char **names; /* by task */
 };
@@ -181,7 +181,7 @@ static bool *mark_mistaken(const struct list *list, const struct afters *afters)
 {
     bool *mistaken = allocate(list->n, sizeof *mistaken);
     json_t *means = json_object();
-    const struct after_pair *pair = afters->pairs, *end = afters->pairs + afters->n;
+    const struct listed_wait *pair = afters->pairs, *end = afters->pairs + afters->n;
     for (size_t i = 0; i < list->n; i++) {
         for (; pair < end && pair->second == (int)i; pair++) {
             int meant = task_meant(means, list->tasks[pair->first]);
@@ -202,7 +202,7 @@ static struct afters collect_afters(const struct list *list)
 {
     struct afters afters = {.names = allocate(list->n, sizeof *afters.names)};
     json_t *taken = json_object();
-    afters.pairs = find_after_pairs(list, &afters.n);
+    afters.pairs = collect_after_pairs(list, &afters.n);
     bool *mistaken = mark_mistaken(list, &afters);
     char name[NAME_BYTES];
     for (size_t i = 0; i < list->n; i++)
@@ -232,7 +232,7 @@ static void write_after(FILE *out, const struct afters *afters, size_t position,
 {
     const char *before = " after=";
     for (; *next < afters->n && afters->pairs[*next].second == (int)position; (*next)++) {
-        const struct after_pair *pair = &afters->pairs[*next];
+        const struct listed_wait *pair = &afters->pairs[*next];
         fprintf(out, "%s%s%s", before, afters->names[pair->first], pair->previous ? "'" : "");
         before = ",";
     }

@@ -359,9 +359,10 @@ static void narrow_args(struct task *task, size_t first, size_t n)
 {
     for (int i = 0; i < task->n_args; i++) {
         struct arg *arg = &task->args[i];
-        int64_t left = (int64_t)arg->i - (int64_t)first;
-        if (arg->kind == ARG_ELEMENTS)
-            arg->i = (int32_t)MIN(MAX(left, 0), (int64_t)n);
+        if (arg->kind != ARG_ELEMENTS)
+            continue;
+        int64_t left = (int64_t)arg->number - (int64_t)first;
+        arg->number = (int32_t)MIN(MAX(left, 0), (int64_t)n);
     }
 }
 

@@ -285,8 +285,8 @@ static void need_after(struct proof *proof)
 {
     size_t n_orders;
     int n = (int)proof->list->n;
-    struct after_pair *orders = find_after_pairs(proof->list, &n_orders);
-    for (const struct after_pair *pair = orders; pair < orders + n_orders; pair++) {
+    struct listed_wait *orders = collect_after_pairs(proof->list, &n_orders);
+    for (const struct listed_wait *pair = orders; pair < orders + n_orders; pair++) {
         int first = pair->previous ? pair->first : n + pair->first;
         add_pair(proof, first, n + pair->second);
     }

@@ -280,8 +280,9 @@ static struct task *keep_on_device(const struct both_sides *sides)
     insert_before(sides->mover->edit, sides->host_update);
     struct task *device_update = repeat(sides->mover->edit, sides->update);
     struct arg *last = &device_update->args[device_update->n_args - 1];
-    CHECK(last->kind == ARG_TENSOR && last->i < 0, "kernel %s has no argument for a side word", sides->update->kernel);
-    last->i = device_update->n_accesses;
+    CHECK(last->kind == ARG_TENSOR && last->access == NONE, "kernel %s has no argument for a side word",
+          sides->update->kernel);
+    last->access = device_update->n_accesses;
     need_side_bits(device_update, sides->device_word, 0, sides->expected == ON_DEVICE ? ASSUME_RUNS : ASSUME_SKIPPED);
     return device_update;
 }

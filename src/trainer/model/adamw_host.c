@@ -42,8 +42,8 @@ void adamw_on_host(void *argument, const struct task *task, uint32_t iteration)
     const float *gradient = memory_at(task, ADAMW_G);
     const float *control = memory_at(task, ADAMW_CONTROL);
     const float *state = memory_at(task, ADAMW_STATE);
-    size_t n = (size_t)task->args[ADAMW_N].i;
-    size_t n_decay = (size_t)task->args[ADAMW_N_DECAY].i;
+    size_t n = (size_t)task->args[ADAMW_N].number;
+    size_t n_decay = (size_t)task->args[ADAMW_N_DECAY].number;
     if (state[STATE_HALTED] != 0)
         return;
     struct adamw a = {.scale = state[STATE_SCALE],

@@ -7,20 +7,20 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
     cl_mem buffer = NULL;
     switch (arg->kind) {
     case ARG_TENSOR:
-        if (arg->i >= 0)
-            buffer = tensor_buffer(task->accesses[arg->i].tensor);
+        if (arg->access != NONE)
+            buffer = tensor_buffer(task->accesses[arg->access].tensor);
         return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
     case ARG_FLOAT:
-        return clSetKernelArg(kernel, i, sizeof arg->f, &arg->f);
+        return clSetKernelArg(kernel, i, sizeof arg->real, &arg->real);
     case ARG_STRUCT:
-        return clSetKernelArg(kernel, i, (size_t)arg->i, arg->bytes);
+        return clSetKernelArg(kernel, i, arg->n_bytes, arg->bytes);
     case ARG_LOCAL:
-        return clSetKernelArg(kernel, i, (size_t)arg->i, NULL);
+        return clSetKernelArg(kernel, i, arg->n_bytes, NULL);
     case ARG_INT:
     case ARG_ELEMENTS:
         break;
     }
-    return clSetKernelArg(kernel, i, sizeof arg->i, &arg->i);
+    return clSetKernelArg(kernel, i, sizeof arg->number, &arg->number);
 }
 
 /* Each task has a kernel object of its own, so its arguments are set once. */

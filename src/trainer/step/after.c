@@ -1,14 +1,16 @@
-/* after.c - which tasks wait for which because the list says so, though no tensor does: `after=` of step files.
+/* after.c - which tasks wait for which because the list says so, though no tensor does: `after=` of step files, gates.
  *
- *     the list says        b after a            of origins, so that passes need not know of it
- *     the list has         a  b.0  c  b.1       b was cut into two slices
- *     find_after_pairs()   a -> b.0, a -> b.1
+ *     the list says          b after a            of origins, so that passes need not know of it
+ *     the list has           a  b.0  c  b.1       b was cut into two slices
+ *     collect_after_pairs()  a -> b.0, a -> b.1
  *
  * Slices, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
  * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it
  * in the list; across the step's end it waits for all.
+ *
+ * A gate (enum gate) is kept with its tasks.  collect_listed_waits() puts the waits of both together, for depend().
  */
-#include "list.h"
+#include "step_parts.h"
 
 static bool comes_before(const void *item, const void *key)
 {
@@ -63,15 +65,15 @@ static struct origins find_origins(const struct list *list)
 
 static int by_second(const void *left, const void *right)
 {
-    const struct after_pair *a = left;
-    const struct after_pair *b = right;
+    const struct listed_wait *a = left;
+    const struct listed_wait *b = right;
     return BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first)));
 }
 
-struct after_pair *find_after_pairs(const struct list *list, size_t *n)
+struct listed_wait *collect_after_pairs(const struct list *list, size_t *n)
 {
     struct origins origins = find_origins(list);
-    struct after_pair *pairs = NULL;
+    struct listed_wait *pairs = NULL;
     size_t cap = 0;
     *n = 0;
     for (const struct after *after = list->after; after < list->after + list->n_after; after++)
@@ -79,10 +81,47 @@ struct after_pair *find_after_pairs(const struct list *list, size_t *n)
             for (int i = origins.last[after->waits_for]; i != NONE; i = origins.before[i])
                 if (i < k || after->previous) {
                     pairs = grow(pairs, &cap, *n + 1, sizeof *pairs);
-                    pairs[(*n)++] = (struct after_pair){.first = i, .second = k, .previous = after->previous};
+                    pairs[(*n)++] = (struct listed_wait){.first = i, .second = k, .previous = after->previous};
                 }
     SORT(pairs, *n, by_second);
     free(origins.last);
     free(origins.before);
     return pairs;
+}
+
+/* ---- gates ------------------------------------------------------------------------------------------------------- */
+
+/* The tasks for which a task at the gate must wait: on each lane the last of those that open the gate and always run,
+ * and those that open it after that one.  Returns how many. */
+static size_t find_openers(const struct list *list, int *openers)
+{
+    /* By lane: has the last task been found that opens the gate and always runs? */
+    bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
+    size_t n_openers = 0;
+    for (size_t i = list->n; i-- > 0;) {
+        const struct task *task = list->tasks[i];
+        if (task->gate != GATE_OPENS || passed[task->lane->index])
+            continue;
+        openers[n_openers++] = (int)i;
+        passed[task->lane->index] = !is_conditional(task);
+    }
+    free(passed);
+    return n_openers;
+}
+
+struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
+{
+    size_t cap;
+    struct listed_wait *waits = collect_after_pairs(list, n);
+    int *openers = allocate(list->n, sizeof *openers);
+    const size_t n_openers = find_openers(list, openers);
+    cap = *n;
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++) {
+            waits = grow(waits, &cap, *n + 1, sizeof *waits);
+            waits[(*n)++] = (struct listed_wait){.first = openers[k], .second = (int)i};
+        }
+    SORT(waits, *n, by_second);
+    free(openers);
+    return waits;
 }

@@ -1,10 +1,16 @@
-/* condition.c - whether a task runs in an iteration, where that is known only when all that it waits for has ended.
+/* condition.c - whether a task runs in an iteration.  For some tasks this is known only when all that they wait for has
+ * ended.
  *
- * A task may need two things (struct condition, struct slot_use).  It may need bits of a *side word*, a word in memory
- * that another task of the same iteration has written.  And it may need that its iteration has a slot (slots.c), which
- * only a few iterations at a time have.  A run asks for both (run/late.c), and so does the simulation.
+ * Such a task may need two things (struct condition, struct slot_use).  It may need bits of a *side word*, a word in
+ * memory that another task of the same iteration has written.  And it may need that its iteration has a slot (slots.c),
+ * which only a few iterations at a time have.  A run asks for both (run/late.c), and so does the simulation.
  */
 #include "list.h"
+
+bool is_due(const struct task *task, uint32_t iteration)
+{
+    return iteration % task->when.every == task->when.remainder;
+}
 
 bool is_conditional(const struct task *task) { return task->when.every > 1 || task->slot.needed; }
 

@@ -4,7 +4,7 @@
  * earlier. The list is cyclic, so it is walked twice: an edge from the first copy to the second one is a
  * *previous-step* edge.  A walk over tensors gives the data edges.  A walk over addresses gives the data edges and the
  * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges follow from no access:
- * those of gates (enum gate), and those that the list says (after.c).
+ * after.c finds those that the list says.
  *
  * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.
  *
@@ -64,10 +64,11 @@ struct walk {
     struct space *spaces[EDGE_KINDS]; /* by kind of edge: one for each tensor, one for each slab of each device */
     struct touch *touches;
     size_t n_touches, cap_touches;
-    int *consumer; /* [2n] by node: the last node to which an edge from it was added */
-    int n;         /* tasks of the list */
-    struct after_pair *pairs;
-    size_t n_pairs, next_pair; /* next_pair: those of earlier tasks come before it */
+    int *consumer;              /* [2n] by node: the last node to which an edge from it was added */
+    int n;                      /* tasks of the list */
+    struct listed_wait *listed; /* after.c: waits that follow from no access */
+    size_t n_listed;
+    size_t next_listed; /* those of earlier tasks come before it */
 };
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
@@ -151,31 +152,13 @@ static int later_first(const void *left, const void *right)
     return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
 }
 
-/* The tasks for which a task at the gate must wait: on each lane the last of those that open the gate and always run,
- * and those that open it after that one.  Returns how many. */
-static size_t find_openers(const struct list *list, int *openers)
+/* Adds the edges of a node that follow from no access: the list says that it waits. */
+static void add_listed_edges(struct walk *walk, int node)
 {
-    /* By lane: has the last task been found that opens the gate and always runs? */
-    bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
-    size_t n_openers = 0;
-    for (size_t i = list->n; i-- > 0;) {
-        const struct task *task = list->tasks[i];
-        if (task->gate != GATE_OPENS || passed[task->lane->index])
-            continue;
-        openers[n_openers++] = (int)i;
-        passed[task->lane->index] = !is_conditional(task);
-    }
-    free(passed);
-    return n_openers;
-}
-
-/* Adds the edges of a node that the list asks for by `after=`. */
-static void add_after_edges(struct walk *walk, int node)
-{
-    while (walk->next_pair < walk->n_pairs && walk->pairs[walk->next_pair].second == node - walk->n) {
-        const struct after_pair *pair = &walk->pairs[walk->next_pair];
-        add_edge(walk, pair->previous ? pair->first : pair->first + walk->n, node, EDGE_DATA);
-        walk->next_pair++;
+    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].second == node - walk->n) {
+        const struct listed_wait *wait = &walk->listed[walk->next_listed];
+        add_edge(walk, wait->previous ? wait->first : wait->first + walk->n, node, EDGE_DATA);
+        walk->next_listed++;
     }
 }
 
@@ -200,7 +183,7 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
     }
     free(walk->touches);
     free(walk->consumer);
-    free(walk->pairs);
+    free(walk->listed);
 }
 
 /* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
@@ -210,27 +193,20 @@ static void fill_edges(struct list *list, int n_kinds)
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
     const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
                                          (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
-    int *openers = allocate(list->n, sizeof *openers);
-    size_t n_openers = find_openers(list, openers);
-    walk.pairs = find_after_pairs(list, &walk.n_pairs);
+    walk.listed = collect_listed_waits(list, &walk.n_listed);
     for (int kind = 0; kind < n_kinds; kind++)
         walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
     list->n_edges = 0;
     for (int node = 0; node < 2 * walk.n; node++) {
         struct task *task = list->tasks[node % walk.n];
-        int first_of_copy = node < walk.n ? 0 : walk.n;
         size_t before = list->n_edges;
         for (int kind = 0; kind < n_kinds; kind++)
             note_touches(&walk, node, (enum edge_kind)kind);
-        if (task->gate == GATE_WAITS)
-            for (size_t i = 0; i < n_openers; i++)
-                add_edge(&walk, first_of_copy + openers[i], node, EDGE_DATA);
-        add_after_edges(&walk, node);
+        add_listed_edges(&walk, node);
         task->n_edges = list->n_edges - before;
     }
     assign_edges(list);
     free_walk(&walk, n_kinds, n_spaces);
-    free(openers);
 }
 
 /* ---- what depend() finds ---------------------------------------------------------------------------------------- */

@@ -21,8 +21,8 @@
  * calls a device, except for the buffers of tensors.
  *
  *     tensor.h   what tasks read and write            tensor.c, slots.c
- *     task.h     a task, by itself                    task.c, condition.c
- *     list.h     a list, and adding tasks to it       list.c, task.c
+ *     task.h     a task, by itself                    task.c; with role.h, and with when.h condition.c
+ *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
  *                waits that no tensor says            after.c
  *                edges                                depend.c, waits.c
  *                addresses                            place.c; with step_parts.h addresses.c, fit.c, levels.c
@@ -33,7 +33,7 @@
 #ifndef LIST_H
 #define LIST_H
 
-#include "task.h"   /* defines: task, and what it is made of: access, arg, grid, when, condition, role, tags, edge */
+#include "task.h"   /* defines: task, and what it is made of: access, arg, grid, edge; role, tags; when, condition */
 #include "tensor.h" /* defines: tensor, slots, pool, memory_class */
 
 /* ---- a list: list.c -------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ uint32_t repeat_of(const struct list *list, uint32_t most);
 void tag_tasks(struct list *list, int layer, int micro, enum role role);
 void tag_role(struct list *list, enum role role); /* both are NONE */
 
-/* ---- adding tasks: task.c ---------------------------------------------------------------------------------------- */
+/* ---- adding tasks: add.c ----------------------------------------------------------------------------------------- */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
@@ -117,6 +117,8 @@ struct task *add_issue(struct list *list, struct lane *lane, const char *name, i
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
 
+/* ---- copies for a purpose: copy.c -------------------------------------------------------------------------------- */
+
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */
 struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,
@@ -128,20 +130,6 @@ struct tensor *add_download(struct list *list, const char *name, struct tensor *
 /* Does it copy bytes to themselves?  That takes no time: it makes the next task that touches them wait until its lane
  * has come to this point. */
 bool copies_nothing(const struct task *task);
-
-/* ---- what a task touches ----------------------------------------------------------------------------------------- */
-
-/* Says that the task touches the tensor, after the accesses that it has already. */
-void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
-
-/* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
- * into slices.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
- * and they have at most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
-enum { READ_WHOLE = 64 };
-void set_elementwise(struct task *task);
-
-/* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */
-void set_traffic(struct task *task, double elements);
 
 /* ---- changing the order, for the verbs of passes: list.c --------------------------------------------------------- */
 
@@ -164,11 +152,11 @@ bool is_after(const struct list *list, const struct task *task, const struct tas
 
 /* What add_after() has said, for the tasks that the list has now: the task at position `second` waits for the task at
  * position `first`.  Sorted by `second`.  The caller frees the array of *n pairs. */
-struct after_pair {
+struct listed_wait {
     int first, second;
     bool previous; /* it waits for the first's run in the step before */
 };
-struct after_pair *find_after_pairs(const struct list *list, size_t *n);
+struct listed_wait *collect_after_pairs(const struct list *list, size_t *n);
 
 /* ---- depend.c ---------------------------------------------------------------------------------------------------- */
 

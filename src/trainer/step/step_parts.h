@@ -8,6 +8,7 @@
  *
  *     depend.c      which task must wait for which                                                       begin here
  *     waits.c       which of these edges need a wait, since the others follow from them
+ *     after.c       which tasks wait because the list says so, though no tensor does
  */
 #ifndef STEP_PARTS_H
 #define STEP_PARTS_H
@@ -58,6 +59,12 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
 
 /* Fills in the list's levels, peak and peak_total.  Lifetimes are known. */
 void fill_levels(struct list *list);
+
+/* ---- after.c ----------------------------------------------------------------------------------------------------- */
+
+/* All waits that follow from no access, those of gates and of add_after(), sorted by `second`.  The caller frees the
+ * array of *n waits. */
+struct listed_wait *collect_listed_waits(const struct list *list, size_t *n);
 
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 

@@ -1,44 +1,15 @@
-/* task.h - a task of a list: what it touches, what it does, how much work it is, when it runs, what it waits for.
+/* task.h - a task of a list: what it touches, what it does, how much work it is, what it waits for.
  *
- * struct task, below, holds all of it.  The sections before it declare the types of its fields.  A list owns its tasks;
- * list.h has the functions that make them.  Implemented in task.c, and side words in condition.c.
+ * struct task, below, holds all of it.  The sections before it declare the types of its fields; role.h says what a task
+ * may be for, and when.h when it runs.  A list owns its tasks; list.h has the functions that make them.  Implemented in
+ * task.c.
  */
 #ifndef TASK_H
 #define TASK_H
 
+#include "role.h"
 #include "tensor.h"
-
-struct task;
-struct list;
-
-/* ---- what a task is for ------------------------------------------------------------------------------------------ */
-
-/* Passes and printers ask for a task's role, never for its name.  The roles of techniques are here too: a pass asks
- * for those of other folders (a snapshot looks for the copies of updates on the CPU), and a trace numbers them all. */
-enum role {
-    ROLE_OTHER,
-    ROLE_FORWARD,
-    ROLE_BACKWARD,
-    ROLE_REDUCE, /* sums gradients over ranks */
-    ROLE_NORM,
-    ROLE_UPDATE,
-    ROLE_BROADCAST,               /* brings to all ranks what an update made, or, without ZeRO, a summed gradient */
-    ROLE_SEND,                    /* copies activations or gradients between pipeline stages */
-    ROLE_FEED,                    /* brings batches and settings in */
-    ROLE_REPORT,                  /* takes results out */
-    ROLES_BY_HAND,                /* roles before this one are words of step files; only passes use the others */
-    ROLE_OFFLOAD = ROLES_BY_HAND, /* copies between an update on the CPU and its device */
-    ROLE_SWAP,                    /* takes bytes from a device for a while, and brings them back */
-    ROLE_SNAPSHOT,                /* stores what an update made */
-    ROLES
-};
-extern const char *const role_name[ROLES];
-
-struct tags {  /* labels: passes and tools group tasks by them, and no edge follows from them */
-    int layer; /* the layer of the model; NONE: no single one */
-    int micro; /* the micro-batch; NONE: no single one */
-    enum role role;
-};
+#include "when.h"
 
 /* ---- what it touches, and the arguments of its kernel ------------------------------------------------------------ */
 
@@ -53,9 +24,13 @@ enum { MOST_STRUCT_BYTES = 24 };
 struct arg { /* an argument of a kernel; the macros below make it */
     enum arg_kind kind;
     struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->accesses */
-    int32_t i; /* ARG_TENSOR: after that the tensor's index in task->accesses, NONE for NO_TENSOR; else the number */
-    float f;   /* ARG_FLOAT: the number */
-    unsigned char bytes[MOST_STRUCT_BYTES]; /* ARG_STRUCT: the first `i` are those of the struct */
+    union {
+        int access;       /* ARG_TENSOR: after that the tensor's index in task->accesses; NONE: NO_TENSOR */
+        int32_t number;   /* ARG_INT, ARG_ELEMENTS */
+        float real;       /* ARG_FLOAT */
+        uint32_t n_bytes; /* ARG_STRUCT, ARG_LOCAL: how many bytes */
+    };
+    unsigned char bytes[MOST_STRUCT_BYTES]; /* ARG_STRUCT: the first n_bytes are those of the struct */
 };
 #define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
 #define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
@@ -66,18 +41,18 @@ struct arg { /* an argument of a kernel; the macros below make it */
 
 /* A buffer that the kernel will not touch. */
 #define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})
-#define INT(n) ((struct arg){.kind = ARG_INT, .i = (int32_t)(n)})
+#define INT(n) ((struct arg){.kind = ARG_INT, .number = (int32_t)(n)})
 
 /* The number of elements of an elementwise task.  A slice of the task gets its own, smaller number. */
-#define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .i = (int32_t)(n)})
-#define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .f = (x)})
+#define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .number = (int32_t)(n)})
+#define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .real = (x)})
 
 /* A struct of cl/shared.h: the variable x, which is copied. */
 #define STRUCT(x) struct_arg(&(x), sizeof(x))
 struct arg struct_arg(const void *value, size_t bytes);
 
 /* `bytes` bytes of local memory. */
-#define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .i = (int32_t)(bytes)})
+#define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .n_bytes = (uint32_t)(bytes)})
 
 /* ---- what it does ------------------------------------------------------------------------------------------------ */
 
@@ -120,37 +95,7 @@ struct edge {          /* it is in the list of its consumer, the task that waits
     bool must_wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
 
-/* ---- when it runs, what it stores.  A first reading skips this section. ------------------------------------------ */
-
-/* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all other iterations
- * nothing is issued, and a task that waits for this task waits for its last run. */
-struct when {
-    uint32_t every, remainder;
-};
-
-/* Whether a task runs in an iteration may be known only when all that it waits for has ended.  The task runs if then
- * both its bits (struct condition) and its slot (struct slot_use) are there.  Most tasks need neither, have zeros in
- * both structs, and always run. */
-
-/* Bits of a *side word*, which says on which side, the device or the CPU, an update runs in this iteration.  A task of
- * the iteration has written the word, and each task that needs bits of it reads it on the host, just before it would
- * run.  A task whose bits are not all in the word does nothing in this iteration. */
-struct condition {
-    int needs;       /* the bits that it needs; 0: it needs none */
-    bool unexpected; /* a forecast assumes that the word lacks these bits, and that the task does nothing */
-};
-
-/* A slot (slots.c).  A few iterations at a time have one.  An iteration asks for one at its first task that needs one
- * and whose bits are there.  If none is free, all tasks that need one do nothing in this iteration. */
-struct slot_use {
-    bool needed;  /* the iteration must have a slot */
-    bool returns; /* with `needed`: the iteration gives its slot back when this task has ended */
-    bool aside;   /* with `needed`: it waits outside of its lane, and only tasks that need a slot wait for it */
-};
-
-/* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they
- * write. */
-enum gate { GATE_NONE, GATE_OPENS, GATE_WAITS };
+/* ---- what only a few tasks have, beside the structs of when.h ---------------------------------------------------- */
 
 /* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
 struct host_version {
@@ -166,17 +111,11 @@ struct own_commands {
     bool only_last_event;
 };
 
-/* A part of the model's state. */
-struct state_range {
-    int rank, unit;        /* a unit of the model, as far as the rank has it */
-    struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
-};
-
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
 /* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
- * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each.  The structs
- * among them are above, and say what the trainer does with them. */
+ * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each: when.h says
+ * what the trainer does with most of them. */
 struct task {
     char name[40]; /* "mlp.fc" */
     struct lane *lane;
@@ -244,29 +183,23 @@ static inline bool is_copy(const struct task *task) { return task->action == ACT
 /* A copy writes the whole target, and reads the whole source. */
 static inline struct tensor *copy_target(const struct task *task) { return task->accesses[0].tensor; }
 static inline struct tensor *copy_source(const struct task *task) { return task->accesses[1].tensor; }
-bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
+
+/* Says that the task touches the tensor, after the accesses that it has already. */
+void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
+
+/* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
+ * into slices.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
+ * and they have at most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
+enum { READ_WHOLE = 64 };
+void set_elementwise(struct task *task);
+
+/* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */
+void set_traffic(struct task *task, double elements);
 
 /* The first of the task's accesses for which is_sought() returns true; NULL: there is none. */
 const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *));
 
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
 const char *layer_and_micro(char out[64], const struct task *task);
-
-/* ---- condition.c ------------------------------------------------------------------------------------------------- */
-
-/* Do `when` or its slot leave it out in some iterations?  A side word does not count: what it leaves out ends only
- * after what it waits for. */
-bool is_conditional(const struct task *task);
-
-bool writes_side_word(const struct task *task);       /* does it write a side word? */
-struct tensor *side_word_of(const struct task *task); /* the side word that it reads or writes; NULL: none */
-
-/* Does it need bits of a side word, or a slot?  Then it is known only at the last moment whether it runs. */
-bool is_decided_late(const struct task *task);
-
-/* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
- * nothing, either its bytes have been written already, or no task will read them. */
-int side_bits(const struct task *task);    /* the bits of the side word that it reads */
-bool word_allows(const struct task *task); /* has this word all bits of task->condition.needs, if there are any? */
 
 #endif

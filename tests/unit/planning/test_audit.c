@@ -269,7 +269,7 @@ CASE(half_written)
     struct list *list = new_list_on(open_one());
     struct tensor *first = new_array(list->pool, &list->pool->machine->devices[0], "first", 100, PERSISTENT);
     struct task *fill = add_fill(list, "fill", first, 1);
-    fill->args[FILL_ELEMENTS].i = 60;
+    fill->args[FILL_ELEMENTS].number = 60;
     audit_list(list);
 }
 

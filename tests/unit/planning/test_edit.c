@@ -163,7 +163,7 @@ static void expect_afters(const struct list *list, const char *expected)
 {
     size_t n;
     char *all = copy_string("");
-    struct after_pair *pairs = find_after_pairs(list, &n);
+    struct listed_wait *pairs = collect_after_pairs(list, &n);
     for (size_t i = 0; i < n; i++)
         append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].second, pairs[i].first,
                     pairs[i].previous ? "'" : "");

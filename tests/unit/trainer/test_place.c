@@ -333,7 +333,7 @@ TEST(guards_see_writes_past_a_slab)
     struct tensor *tensor = new_array(pool, device, "x", (int64_t)device->alignment / 4, PERSISTENT),
                   *h = new_array(pool, machine->host, "h", 1024, PERSISTENT);
     struct task *fill = add_fill(list, "fill", tensor, 1);
-    fill->args[FILL_ELEMENTS].i += 1; /* one more than there is */
+    fill->args[FILL_ELEMENTS].number += 1; /* one more than there is */
     struct task *writer = add_host(list, machine->host->lanes[LANE_CPU], "host", no_work, NULL);
     add_access(writer, h, ACCESS_WRITE);
     must(finish_lists(pool, &list, 1));

@@ -1,0 +1,94 @@
+/* add.c - adds tasks to a list: kernels, copies, work of the host. */
+#include "list.h"
+
+#include <math.h>
+
+static struct task *add_task(struct list *list, struct lane *lane, const char *name)
+{
+    CHECK(lane != NULL, "task %s has no lane", name);
+    struct task *task = append_task(list);
+    list->last_origin++;
+    task->origin = list->last_origin;
+    snprintf(task->name, sizeof task->name, "%s", name);
+    task->lane = lane;
+    task->layer = list->tags.layer;
+    task->micro = list->tags.micro;
+    task->role = list->tags.role;
+    task->message = list->message;
+    task->seconds = NAN;
+    task->on_host.seconds = NAN;
+    task->when.every = 1;
+    return task;
+}
+
+struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call)
+{
+    struct task *task = add_task(list, lane, name);
+    task->action = ACT_KERNEL;
+    task->file = call->file;
+    task->kernel = call->kernel;
+    task->grid = call->grid;
+    task->args = copy_bytes(call->args, (size_t)call->n_args * sizeof *call->args);
+    task->n_args = call->n_args;
+    for (int k = 0; k < task->n_args; k++) { /* tensors move to the access list: what is bound is what is declared */
+        struct arg *arg = &task->args[k];
+        struct tensor *tensor = arg->given.tensor;
+        if (arg->kind != ARG_TENSOR)
+            continue;
+        CHECK((tensor != NULL) == (arg->given.mode != ACCESS_NONE),
+              "task %s, kernel %s, argument %d (%s): a tensor takes IN, OUT or INOUT, and only NO_TENSOR takes none",
+              task->name, task->kernel, k, tensor ? tensor->name : "no tensor");
+        CHECK(!tensor || tensor->device == lane->device, "task %s on %s takes tensor %s of device %s", task->name,
+              lane->name, tensor->name, tensor->device->id);
+        arg->access = tensor ? task->n_accesses : NONE;
+        if (tensor)
+            add_access(task, tensor, arg->given.mode);
+        arg->given = (struct access){0};
+    }
+    return task;
+}
+
+/* Copies from the host's memory to the host's memory. */
+static void run_copy(void *argument, const struct task *task, uint32_t iteration)
+{
+    (void)argument;
+    const struct tensor *to = tensor_at(copy_target(task), iteration);
+    const struct tensor *from = tensor_at(copy_source(task), iteration);
+    memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
+}
+
+struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
+{
+    CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
+          from->bytes);
+    struct task *task = add_task(list, lane, name);
+    task->function = lane->device->is_host ? run_copy : NULL;
+    task->action = ACT_COPY;
+    add_access(task, to, ACCESS_WRITE);
+    add_access(task, from, ACCESS_READ);
+    if (copies_nothing(task)) {
+        task->seconds = 0;
+        task->bytes = 0;
+    }
+    return task;
+}
+
+struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *function, void *argument)
+{
+    struct task *task = add_task(list, lane, name);
+    task->action = ACT_HOST;
+    task->function = function;
+    task->argument = argument;
+    return task;
+}
+
+struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
+                       const void *description, size_t bytes)
+{
+    struct task *task = add_task(list, lane, name);
+    task->action = ACT_ISSUE;
+    task->commands.issue = issue;
+    task->argument = copy_bytes(description, bytes);
+    task->argument_bytes = bytes;
+    return task;
+}
