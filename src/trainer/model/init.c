@@ -41,22 +41,22 @@ static bool are_finite(const float *values, size_t n)
     return finite;
 }
 
-const char *find_bad_parameter(struct model *model)
+const char *find_not_finite_parameter(struct model *model)
 {
-    const char *bad = NULL;
-    for (int i = 0; i < model->params->n && !bad; i++) {
+    const char *found = NULL;
+    for (int i = 0; i < model->params->n && !found; i++) {
         const struct param *param = &model->params->all[i];
         size_t n = param_elements(param);
         float *values = allocate(n, sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
         if (!are_finite(values, n))
-            bad = param->name;
+            found = param->name;
         free(values);
     }
-    return bad;
+    return found;
 }
 
-static _Noreturn void refuse_bad(const char *path, const char *name)
+static _Noreturn void refuse_parameter(const char *path, const char *name)
 {
     fail(EXIT_FAILED,
          "%s: tensor %s holds a value that is not finite: the file is damaged, or its training diverged; take "
@@ -64,17 +64,17 @@ static _Noreturn void refuse_bad(const char *path, const char *name)
          path, name);
 }
 
-void refuse_if_parameters_are_bad(struct model *model, const char *path)
+void refuse_if_not_finite(struct model *model, const char *path)
 {
-    const char *name = find_bad_parameter(model);
+    const char *name = find_not_finite_parameter(model);
     if (name)
-        refuse_bad(path, name);
+        refuse_parameter(path, name);
 }
 
 void write_param_of_file(struct model *model, int param, const float *values, const char *path)
 {
     const struct param *written = &model->params->all[param];
     if (!are_finite(values, param_elements(written)))
-        refuse_bad(path, written->name);
+        refuse_parameter(path, written->name);
     write_param(model, param, KEPT_VALUE, values);
 }

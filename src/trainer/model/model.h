@@ -93,10 +93,10 @@ void read_param(struct model *model, int param, enum kept role, float *values);
 void init_random(struct model *model, uint64_t seed);
 
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
-const char *find_bad_parameter(struct model *model);
+const char *find_not_finite_parameter(struct model *model);
 
-/* Ends the program (EXIT_FAILED) if find_bad_parameter() finds one; `path` is the file that the values came from. */
-void refuse_if_parameters_are_bad(struct model *model, const char *path);
+/* Ends the program (EXIT_FAILED) if find_not_finite_parameter() finds one; `path` is the file that the values came from. */
+void refuse_if_not_finite(struct model *model, const char *path);
 
 /* write_param() for values that were read from the file `path`.  Ends the program (EXIT_FAILED) if one of them is not
  * finite. */

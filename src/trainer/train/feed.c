@@ -60,10 +60,7 @@ static struct batch new_batch(struct trainer *trainer, struct device *device, in
 }
 
 /* Fills the batch with zeros, since its sections are padded.  Returns where its tokens are. */
-static int32_t *clear_batch(const struct batch *batch)
-{
-    return memset(tensor_memory(batch->all), 0, batch->all->bytes);
-}
+int32_t *clear_batch(const struct batch *batch) { return memset(tensor_memory(batch->all), 0, batch->all->bytes); }
 
 struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device)
 {
@@ -93,7 +90,7 @@ void fill_copies(const struct task *maker)
 
 /* Completes a batch whose tokens are there: sorts their positions, for the embedding's gradient, and copies all of it
  * to the task's other tensors. */
-static void complete_batch(const struct feed *feed, const struct task *task)
+void complete_batch(const struct feed *feed, const struct task *task)
 {
     const struct batch *batch = &feed->host;
     sort_positions(tensor_memory(batch->tokens), feed->n, feed->trainer->config.vocab, tensor_memory(batch->by_token),
@@ -154,41 +151,6 @@ void prepare_batch(void *argument, const struct task *task, uint32_t iteration)
     for (int i = 0; i < trainer->micro_batch; i++)
         fill_window(trainer, iteration, first + i, tokens + i * trainer->seq_len, targets + i * trainer->seq_len);
     complete_batch(feed, task);
-}
-
-size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration)
-{
-    return ((size_t)(iteration - trainer->eval_iterations - 1) * (size_t)trainer->mesh.dp + (size_t)dp_rank) *
-           (size_t)trainer->micro_batch;
-}
-
-/* Fills a batch of the evaluation: an iteration takes the next micro_batch windows for each rank.  Where no more
- * windows are there, it leaves zeros. */
-void prepare_evaluation(void *argument, const struct task *task, uint32_t iteration)
-{
-    struct feed *feed = argument;
-    struct trainer *trainer = feed->trainer;
-    int32_t *tokens = clear_batch(&feed->host);
-    int32_t *targets = tensor_memory(feed->host.targets);
-    size_t window = first_window(trainer, feed->dp_rank, iteration);
-    size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
-    for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
-        validation_window(trainer->data, window, trainer->seq_len, tokens + i * trainer->seq_len,
-                          targets + i * trainer->seq_len);
-        window++;
-    }
-    complete_batch(feed, task);
-}
-
-void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
-{
-    (void)iteration;
-    struct feed *feed = argument;
-    int32_t *tokens = clear_batch(&feed->host);
-    int32_t *targets = tensor_memory(feed->host.targets);
-    memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);
-    targets[0] = feed->trainer->sample_position; /* the row of logits that is wanted */
-    fill_copies(task);
 }
 
 /* ---- adding them to a list --------------------------------------------------------------------------------------- */

@@ -83,11 +83,11 @@ void tell_step_issued(struct trainer *trainer)
             hooks_of(i)->step_issued(trainer);
 }
 
-void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound)
+void tell_step_reported(struct trainer *trainer, uint32_t step, bool finite)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->step_reported)
-            hooks_of(i)->step_reported(trainer, step, sound);
+            hooks_of(i)->step_reported(trainer, step, finite);
 }
 
 void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)

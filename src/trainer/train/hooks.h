@@ -46,8 +46,8 @@ struct hooks {
     void (*model_filled)(struct trainer *trainer);    /* train: the parameters have their values */
     void (*summary_printed)(struct trainer *trainer); /* train: the folder adds its lines to what is trained */
     void (*step_issued)(struct trainer *trainer);     /* train: a step's tasks have been given to their lanes */
-    /* all: the step's loss is known.  It is called on a lane's thread.  sound: loss and norm are finite. */
-    void (*step_reported)(struct trainer *trainer, uint32_t step, bool sound);
+    /* all: the step's loss is known.  It is called on a lane's thread.  finite: loss and norm are finite. */
+    void (*step_reported)(struct trainer *trainer, uint32_t step, bool finite);
     /* train: loss or norm of that step are not finite, and nothing is in flight.  It ends the program with the reason,
      * if that can be found. */
     void (*step_not_finite)(struct trainer *trainer, uint32_t step, const struct result *result);
@@ -81,7 +81,7 @@ void tell_lists_ready(struct trainer *trainer);
 void tell_model_filled(struct trainer *trainer);
 void tell_summary_printed(struct trainer *trainer);
 void tell_step_issued(struct trainer *trainer);
-void tell_step_reported(struct trainer *trainer, uint32_t step, bool sound);
+void tell_step_reported(struct trainer *trainer, uint32_t step, bool finite);
 void tell_step_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 void tell_steps_ended(struct trainer *trainer);
 void tell_run_ended(struct trainer *trainer);

@@ -1,8 +1,8 @@
-/* sampler.c - draws a text from the model, one token at a time.
+/* sampler.c - draws a text from the model, one token at a time: the list that computes logits, and its run.
  *
  * Deliberately simple: no cache of keys and values; each token runs the whole window through the model again.
  */
-#include "train.h"
+#include "train_parts.h"
 
 #include <math.h>
 
@@ -79,9 +79,68 @@ static void print_token(struct text_stream *shown, const struct tokenizer *token
     fflush(stdout);
 }
 
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
+
+static void prepare_sample(void *argument, const struct task *task, uint32_t iteration)
+{
+    (void)iteration;
+    struct feed *feed = argument;
+    int32_t *tokens = clear_batch(&feed->host);
+    int32_t *targets = tensor_memory(feed->host.targets);
+    memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);
+    targets[0] = feed->trainer->sample_position; /* the row of logits that is wanted */
+    fill_copies(task);
+}
+
+/* Adds the rank's logits of the token that is wanted: only its hidden row, of those in `out`, goes through the head.
+ * The logits go to their place on the host. */
+static void add_sampled_logits(struct builder *b, struct trainer *trainer, struct tensor *out, struct tensor *wanted)
+{
+    const int channels = trainer->config.channels;
+    struct tensor *row = activation(b, "last", SHAPE(1, channels));
+    struct task *pick = LAUNCH(b, "last", "elementwise.cl", "pick_row", work_groups(b, 1),
+                               OUT(row),
+                               IN(out), IN(wanted),
+                               INT(channels));
+    set_traffic(pick, 2.0 * channels);
+    struct tensor *logits = gpt_head(b, row);
+    size_t first = (size_t)b->replica->unlayered[HEAD].first;
+    size_t words = (size_t)rank_vocab(b);
+    struct tensor *host =
+        view_of_shard(trainer->pool, trainer->sample_logits, b->tp_rank, (struct range){first, first + words});
+    struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
+    tag_role(trainer->sample_list, ROLE_REPORT);
+    add_copy(trainer->sample_list, b->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
+}
+
+void build_sample(struct trainer *trainer)
+{
+    trainer->sample_list = new_list(trainer->pool, "sample");
+    struct builder b =
+        new_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
+    struct tape *tapes = allocate((size_t)trainer->mesh.tp, sizeof *tapes);
+    struct feed *feed = &trainer->sample_feed;
+    trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
+    trainer->sample_logits =
+        new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
+    trainer->sample_logits->persistent = true;
+    add_batch(trainer->sample_list, feed, prepare_sample);
+    add_stages(&b, feed, 0, tapes);
+    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
+        begin_tp_rank(&b, tp_rank);
+        on_tape(&b, &tapes[tp_rank], ROLE_FORWARD);
+        add_sampled_logits(&b, trainer, tapes[tp_rank].out, feed->on_last_stage[tp_rank].targets);
+        end_tp_rank(&b);
+    }
+    end_build(&b);
+    free(tapes);
+}
+
+/* ---- its run ----------------------------------------------------------------------------------------------------- */
+
 /* Runs the sample list, as that iteration.  Returns the logits for the token after these n tokens.  The last `seq_len`
  * of them go into the window.  What comes after them in the window is never seen, since attention is causal. */
-static const float *find_logits(struct trainer *trainer, const int32_t *tokens, size_t n, uint32_t iteration)
+static const float *compute_logits(struct trainer *trainer, const int32_t *tokens, size_t n, uint32_t iteration)
 {
     const float *logits = tensor_memory(trainer->sample_logits);
     size_t used = MIN(n, (size_t)trainer->seq_len);
@@ -111,7 +170,7 @@ static void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t
         print_token(&shown, tokenizer, tokens[i]);
     }
     for (int i = 0; i < count && !interrupted(); i++) {
-        const float *logits = find_logits(trainer, tokens, n, (uint32_t)i + 1);
+        const float *logits = compute_logits(trainer, tokens, n, (uint32_t)i + 1);
         tokens[n] = choose_token(logits, MIN(trainer->config.vocab, tokenizer->n), trainer->settings, (uint64_t)i);
         if (tokens[n] == end)
             break;

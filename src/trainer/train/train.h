@@ -9,10 +9,11 @@
  * trainer/settings has what is asked for.  This header is for these files, and train_parts.h has what they need of one
  * another:
  *
- *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, build_lists.c, feed.c,
- *                                                                         control.c
+ *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, save_folder.c
+ *     train list  its tasks, its batches, its control block               build_train.c, feed.c, control.c, interleave.c
+ *     evaluation  its list, and its run                                   evaluation.c
  *     vocabulary  which tokenizer a run has                               vocabulary.c
- *     loop        steps, evaluation, saving                               loop.c
+ *     loop        steps, their results, what follows a step               loop.c, results.c, after_step.c
  *     what it shows, on the terminal and in the log                       progress.h, log.h
  *     sampler     text from the model                                     sampler.c
  */
@@ -85,26 +86,25 @@ struct trainer {
 
     /* its lists; NULL where not wanted */
     struct list *train_list, *eval_list, *sample_list;
-
-    /* the train list's: the thread of the lane `report` writes a result, which is read after its step was reported */
-    const struct task *report;      /* the task that makes results */
-    struct result results[RESULTS]; /* by step % RESULTS */
-    struct tensor **rank_totals;    /* (1) the sum of its losses, by data-parallel rank */
-    struct tensor *kept_logits;     /* logits of rank 0's first micro-batch, which yard check compares */
-
-    /* the eval list's: the same thread writes the sums, which are read after the evaluation's last iteration */
-    struct losses eval_sums[2]; /* an evaluation's losses up to its iteration i, at i & 1 */
-    uint32_t eval_iterations;   /* of all evaluations before: the next one counts on from there */
-
-    /* the sample list's: the thread of the lane `feed` reads the window, which changes only between iterations */
+    const struct task *report;    /* the train list's task that makes results */
+    struct tensor **rank_totals;  /* (1) the sum of its losses, by data-parallel rank */
+    struct tensor *kept_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
     struct tensor *sample_logits; /* (V) on the host */
-    int32_t *sample_window;       /* (seq_len) window for the next sampled token */
-    int sample_position;          /* where the last token is in that window */
 
     /* what it writes */
     int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
     struct log *log;           /* the file of --log, see log.h; NULL: not given */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
+
+    /* Up to here the fields are set before the first step, by the thread that issues tasks.  This thread writes the
+     * following ones later, when no list is in flight: */
+    uint32_t eval_iterations; /* the eval list's, of all evaluations before: the next one counts on from there */
+    int32_t *sample_window; /* (seq_len) window for the next sampled token, which the thread of the lane `feed` reads */
+    int sample_position;    /* where the last token is in that window */
+
+    /* The thread of the lane `report` writes these.  They are read when it has reported the step or the iteration. */
+    struct result results[RESULTS]; /* by step % RESULTS */
+    struct losses eval_sums[2];     /* an evaluation's losses up to its iteration i, at i & 1 */
 };
 
 /* Bits: what a trainer is made with. */
@@ -143,6 +143,15 @@ size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS]);
 /* Waits until nothing is in flight, then frees the trainer with its machine and data. */
 void free_trainer(struct trainer *trainer);
 
+double tokens_per_step(const struct trainer *trainer); /* of all ranks together */
+
+/* ---- save_folder.c ----------------------------------------------------------------------------------------------- */
+
+/* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
+_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
+
+/* ---- results.c: steps and their results -------------------------------------------------------------------------- */
+
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);
 
@@ -151,15 +160,6 @@ const struct result *step_result(struct trainer *trainer, uint32_t step);
 
 bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() return at once? */
 
-/* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
- * after every round; where it says false the rest is left out, and there is no loss: NAN. */
-double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
-
-double tokens_per_step(const struct trainer *trainer); /* of all ranks together */
-
-/* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its);
-
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);
 
@@ -167,7 +167,13 @@ const char *not_finite_advice(const struct trainer *trainer); /* what to try, as
 
 /* Ends the program with the sentence that after `step` a value is not finite, where no step's loss shows it: that of
  * `parameter`, or, for NULL, the validation loss. */
-_Noreturn void fail_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter);
+_Noreturn void fail_model_not_finite(const struct trainer *trainer, uint32_t step, const char *parameter);
+
+/* ---- evaluation.c ------------------------------------------------------------------------------------------------ */
+
+/* Mean loss over the validation split, or its first `batches` batches (0: all).  `goes_on`, unless NULL, is called
+ * after every round; where it says false the rest is left out, and there is no loss: NAN. */
+double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
 
 /* ---- sizes.c --------------------------------------------------------------------------------------------------- */
 

@@ -20,10 +20,12 @@ void free_feeds(struct trainer *trainer);
 
 /* The feed of a micro-batch of the train list, on that data-parallel rank. */
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
-host_function prepare_batch, prepare_evaluation, prepare_sample; /* their argument is a struct feed */
+host_function prepare_batch; /* its argument is a struct feed, as that of the other functions that fill batches */
 
-/* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
-size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration);
+/* A task that fills a batch begins with the first of these, which returns where the tokens are, and ends with the
+ * second: see feed.c. */
+int32_t *clear_batch(const struct batch *batch);
+void complete_batch(const struct feed *feed, const struct task *task);
 
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
@@ -56,16 +58,51 @@ struct tensor *new_losses(struct trainer *trainer);
 
 /* Adds the tasks that report loss and norm. */
 void add_report(struct trainer *trainer);
-host_function report_evaluation; /* adds an iteration's losses to trainer->eval_sums; its argument is the trainer */
 
-/* ---- build_lists.c: the lists of tasks --------------------------------------------------------------------------- */
+/* ---- the lists of tasks: build_train.c, evaluation.c, sampler.c -------------------------------------------------- */
 
 /* Each builds the list of its name, trainer->train_list and so on, which is neither placed nor ordered then.  An
- * iteration of the eval list takes a micro-batch on each data-parallel rank, and copies the losses to the host; one of
- * the sample list computes the logits of the next token of one sequence. */
+ * iteration of the sample list computes the logits of the next token of one sequence. */
 void build_train(struct trainer *trainer);
 void build_eval(struct trainer *trainer);
 void build_sample(struct trainer *trainer);
+
+/* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward
+ * (evaluation.c).  tapes[tp_rank] gets what comes out on that tensor-parallel rank. */
+void add_stages(struct builder *b, const struct feed *feed, int dp_rank, struct tape *tapes);
+
+/* ---- interleave.c ------------------------------------------------------------------------------------------------ */
+
+/* Puts the forwards of all ranks side by side, layer by layer: what all ranks need for a layer can be sent when the
+ * first of them begins it.  Rank k's forward is at the positions from begin[k] on, before begin[k + 1]. */
+void interleave_ranks(struct list *list, const size_t *begin, int ranks);
+
+/* ---- save_folder.c ----------------------------------------------------------------------------------------------- */
+
+/* Refuses to save over a model of other sizes. */
+void check_saved(const struct settings *settings, const struct config *ours);
+
+/* Makes --save's folder, and locks it. */
+void open_folder_of_save(struct trainer *trainer);
+
+/* ---- loop.c, after_step.c ---------------------------------------------------------------------------------------- */
+
+struct training { /* the steps of a run */
+    struct trainer *trainer;
+    struct progress *progress;
+    uint32_t shown;          /* results up to this step have been shown */
+    uint32_t last;           /* the last step of this run; an interrupt makes it the step that is under way */
+    uint32_t saved_step;     /* the last step after which the run was saved; 0: none yet */
+    uint32_t exported_step;  /* ... the model was written for other programs */
+    uint32_t evaluated_step; /* ... the model was evaluated */
+    const char *not_finite;  /* a parameter that is not finite: such a model is not saved; NULL: none */
+};
+
+/* Shows all results up to `step`, waiting for those that have not been reported. */
+void show_results(struct training *training, uint32_t step);
+
+/* What happens after a step, with nothing in flight: it is evaluated and saved where that is due. */
+void after_step(struct training *training, uint32_t step);
 
 /* ---- vocabulary.c ---------------------------------------------------------------------------------------------- */
 

@@ -1,13 +1,12 @@
-/* trainer.c - opens a machine, a model and its lists as the settings say, and runs the lists.  The sizes of mesh and
- * batch are checked in sizes.c.
+/* trainer.c - makes a trainer: opens a machine and data, makes a model and its lists as the settings say.
+ *
+ * The sizes of mesh and batch are checked in sizes.c, and --save's folder in save_folder.c.
  */
 #include "hooks.h"
 #include "log.h"
 #include "train_parts.h"
-#include "trainer/import/import.h"
 #include "trainer/settings/archive.h"
 
-#include <math.h>
 #include <unistd.h>
 
 static struct process_facts own_facts;
@@ -71,44 +70,6 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
     const size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         tell_list_built(trainer, all[i]);
-}
-
-_Noreturn void refuse_other_sizes(const char *path, const struct config *its)
-{
-    char sizes[160];
-    fail(EXIT_USAGE, "%s has another model (%s): give --save another folder, or remove that model first", path,
-         describe_sizes(sizes, its));
-}
-
-/* Refuses to save over a model of other sizes. */
-static void check_saved(const struct settings *settings, const struct config *ours)
-{
-    const struct archive *archive = find_archive();
-    if (!settings->save)
-        return;
-    if (archive)
-        archive->expect_sizes(settings->save, ours);
-    char *model = saved_model(settings);
-    if (access(model, F_OK) == 0) {
-        const struct config old = read_config(model, ours->heads);
-        if (!same_sizes(&old, ours))
-            refuse_other_sizes(model, &old);
-    }
-    free(model);
-}
-
-/* Sees to it that --save's folder is there, ours alone, and can be written: better to learn now than after training. */
-static void open_folder_of_save(struct trainer *trainer)
-{
-    const char *folder = trainer->settings->save;
-    char *file = format_string("%s/.try", folder);
-    make_folder(folder); /* --log and others may lie in it */
-    abandon(open_writer(file));
-    free(file);
-    trainer->lock = lock_folder("--save", folder);
-    const struct archive *archive = find_archive();
-    if (archive) /* asked again: meanwhile another process may have written a run there */
-        archive->expect_outside("--save", folder);
 }
 
 /* ---- a trainer: its parts --------------------------------------------------------------------------------------- */
@@ -242,73 +203,4 @@ void free_trainer(struct trainer *trainer)
     free(trainer->sample_window);
     free(trainer->folder_data);
     free(trainer);
-}
-
-/* ---- running --------------------------------------------------------------------------------------------------- */
-
-void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
-
-const struct result *step_result(struct trainer *trainer, uint32_t step)
-{
-    retire_until(trainer->train_list, trainer->report, step);
-    struct result *result = &trainer->results[step % RESULTS];
-    result->ended_ns = trainer->train_list->running->iteration_end[step % KEPT_ENDS];
-    return result;
-}
-
-bool has_result(struct trainer *trainer, uint32_t step)
-{
-    retire_ended(trainer->train_list);
-    return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);
-}
-
-double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
-{
-    const size_t windows = validation_windows(trainer->data, trainer->seq_len);
-    const size_t per_round = (size_t)(trainer->mesh.dp * trainer->micro_batch);
-    size_t rounds = ceil_div(windows, per_round);
-    if (batches > 0)
-        rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));
-    trainer->eval_sums[trainer->eval_iterations & 1] = (struct losses){0};
-    const uint64_t begun = now_ns();
-    size_t done = 0; /* rounds that have been issued */
-    bool cut = false;
-    while (done < rounds && !cut) {
-        show_busy("validating", begun, (double)done / (double)rounds);
-        done++;
-        execute(trainer->eval_list, trainer->eval_iterations + (uint32_t)done);
-        cut = goes_on && !goes_on(context);
-    }
-    drain(trainer->eval_list);
-    erase_line();
-    trainer->eval_iterations += (uint32_t)done;
-    const struct losses *all = &trainer->eval_sums[trainer->eval_iterations & 1];
-    return all->n && !cut ? all->sum / (double)all->n : NAN;
-}
-
-/* ---- what is not finite ---------------------------------------------------------------------------------------- */
-
-const char *not_finite_advice(const struct trainer *trainer)
-{
-    if (trainer->settings->clip > 0)
-        return "try a smaller --lr or more --warmup; if the run began with --init, check that file";
-    return "try --clip 1, a smaller --lr or more --warmup; if the run began with --init, check that file";
-}
-
-void fail_bad_model(const struct trainer *trainer, uint32_t step, const char *parameter)
-{
-    this_process->not_finite = true;
-    if (parameter)
-        fail(EXIT_FAILED,
-             "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
-             parameter, not_finite_advice(trainer));
-    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step,
-         not_finite_advice(trainer));
-}
-
-void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
-{
-    drain(trainer->train_list);
-    tell_step_not_finite(trainer, step, result);
-    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice(trainer));
 }

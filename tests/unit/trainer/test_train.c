@@ -4,7 +4,7 @@
  * the same come close.  It catches an evaluation that leaves out a part of the text or changes the training, kernels
  * that are compiled while it trains, and a plan that predicts other memory than the training takes.
  *
- * To see it fail: in trainer.c, leave out the last round if it is not full: windows / per_round in evaluate().
+ * To see it fail: in evaluation.c, leave out the last round if it is not full: windows / per_round in evaluate().
  *
  * The expected result is that of another run, without the option or in another way, or a loss that is summed by hand.
  * test_train_runs.c tests runs as a user starts them, and test_train_finite.c numbers that are not finite.

@@ -5,7 +5,7 @@
  * It catches a step that spoils the parameters or Adam's state, a sound model that is replaced by a spoilt one, and a
  * sentence about the wrong tensor.
  *
- * To see it fail: in loop.c, save without a look at the parameters: NULL for find_bad_parameter().
+ * To see it fail: in after_step.c, save without a look at the parameters: NULL for find_not_finite_parameter().
  *
  * Training itself makes no such models.  So the test trains or draws a model, and then overwrites one of its values.
  */

@@ -5,7 +5,7 @@
  * it has done.  It catches a log that lacks a step, a tokenizer that does not travel with its model, and a run that
  * ends without a word.
  *
- * To see it fail: in loop.c, evaluate and save a step late: let falls_on() ask for a rest of 1.
+ * To see it fail: in after_step.c, evaluate and save a step late: let falls_on() ask for a rest of 1.
  *
  * The expected result is that of another run, the trace of the same run, or a text so simple that a model learns it by
  * heart.

@@ -1,6 +1,4 @@
-/* build_lists.c - builds the lists of tasks: train, eval, sample.
- *
- * The train list, per step:
+/* build_train.c - builds the list for training.  Per step:
  *
  *     for each micro-batch, each rank, in the order of the pipeline:
  *         batch.prepare, batch.upload      the windows of tokens             host, each rank
@@ -47,37 +45,6 @@ static int count_tapes(const struct train_build *train_build)
 static int grad_group_of(const struct trainer *trainer, int micro)
 {
     return micro * trainer->settings->grad_groups / trainer->micros;
-}
-
-/* Appends to positions[0 .. n) those from `begin` on, before `end`, whose tasks are of the same layer as the task
- * at `begin`.  Returns the new n. */
-static size_t append_layer(const struct list *list, size_t begin, size_t end, size_t *positions, size_t n)
-{
-    for (size_t i = begin; i < end && list->tasks[i]->layer == list->tasks[begin]->layer; i++)
-        positions[n++] = i;
-    return n;
-}
-
-/* Puts the forwards of all ranks side by side, layer by layer: what all ranks need for a layer can be sent when the
- * first of them begins it.  Rank k's forward is at the positions from begin[k] on, before begin[k + 1].
- *
- *     before   rank 0: layer 0, 1, 2             rank 1: layer 0, 1, 2
- *     after    layer 0: rank 0, 1     layer 1: rank 0, 1     layer 2: rank 0, 1 */
-static void interleave_ranks(struct list *list, const size_t *begin, int ranks)
-{
-    const size_t first = begin[0], n = begin[ranks] - first;
-    size_t *positions = allocate(n, sizeof *positions);
-    size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: its first that is not placed yet */
-    size_t n_placed = 0;
-    while (n_placed < n)
-        for (int k = 0; k < ranks; k++) {
-            size_t n_before = n_placed;
-            n_placed = append_layer(list, next[k], begin[k + 1], positions, n_placed);
-            next[k] += n_placed - n_before;
-        }
-    permute_tasks(list, first, positions, n);
-    free(positions);
-    free(next);
 }
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
@@ -219,109 +186,4 @@ void build_train(struct trainer *trainer)
     end_build(&b);
     free(train_build.tapes);
     free(turns);
-}
-
-/* Adds the forward of all stages on a data-parallel rank, up to the last LayerNorm, without a backward.  tapes[tp_rank]
- * gets what comes out on that tensor-parallel rank. */
-static void add_stages(struct builder *b, const struct feed *feed, int dp_rank, struct tape *tapes)
-{
-    const struct mesh *mesh = &feed->trainer->mesh;
-    for (int stage = 0; stage < n_stages(mesh); stage++)
-        for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
-            begin_tp_rank(b, tp_rank);
-            struct tape before = tapes[tp_rank];
-            tapes[tp_rank] = new_tape(b, dp_rank, stage, 0, 0);
-            forward_stage(b, &tapes[tp_rank], stage, stage ? &before : NULL, &feed->on_first_stage[tp_rank]);
-            end_tp_rank(b);
-        }
-}
-
-/* Adds the evaluation of a micro-batch on a data-parallel rank.  Returns its losses, on the host.  All tensor-parallel
- * ranks have them, and the last one's go there.  tapes: see add_stages(). */
-static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer, int dp_rank, struct tape *tapes)
-{
-    struct feed *feed = &trainer->eval_feeds[dp_rank];
-    struct tensor *losses = NULL;
-    const int n = trainer->micro_batch * trainer->seq_len;
-    add_batch(trainer->eval_list, feed, prepare_evaluation);
-    add_stages(b, feed, dp_rank, tapes);
-    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        begin_tp_rank(b, tp_rank);
-        on_tape(b, &tapes[tp_rank], ROLE_FORWARD);
-        losses = cross_entropy(b, gpt_head(b, tapes[tp_rank].out), &feed->on_last_stage[tp_rank], NULL, 1);
-        end_tp_rank(b);
-    }
-    tag_role(trainer->eval_list, ROLE_REPORT);
-    struct tensor *on_host = new_work_tensor(trainer->pool, trainer->machine->host, "eval.losses", SHAPE(n));
-    add_copy(trainer->eval_list, losses->device->lanes[LANE_DOWNLOAD], "eval.download", on_host, losses);
-    return on_host;
-}
-
-void build_eval(struct trainer *trainer)
-{
-    trainer->eval_list = new_list(trainer->pool, "eval");
-    struct builder b = new_builder(trainer->eval_list, trainer->model, trainer->settings->kernels, trainer->micro_batch,
-                                   trainer->seq_len);
-    const int dp = trainer->mesh.dp;
-    struct tensor **losses = allocate((size_t)dp, sizeof *losses); /* on the host, by data-parallel rank */
-    struct tape *tapes = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tapes);
-    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
-    for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
-        begin[dp_rank] = trainer->eval_list->n;
-        losses[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tapes[dp_rank * trainer->mesh.tp]);
-    }
-    begin[dp] = trainer->eval_list->n;
-    interleave_ranks(trainer->eval_list, begin, dp);
-    struct task *task = add_host(trainer->eval_list, trainer->machine->host->lanes[LANE_REPORT], "eval.report",
-                                 report_evaluation, trainer);
-    for (int dp_rank = 0; dp_rank < dp; dp_rank++)
-        add_access(task, losses[dp_rank], ACCESS_READ);
-    end_build(&b);
-    free(losses);
-    free(tapes);
-    free(begin);
-}
-
-/* Adds the rank's logits of the token that is wanted: only its hidden row, of those in `out`, goes through the head.
- * The logits go to their place on the host. */
-static void add_sampled_logits(struct builder *b, struct trainer *trainer, struct tensor *out, struct tensor *wanted)
-{
-    const int channels = trainer->config.channels;
-    struct tensor *row = activation(b, "last", SHAPE(1, channels));
-    struct task *pick = LAUNCH(b, "last", "elementwise.cl", "pick_row", work_groups(b, 1),
-                               OUT(row),
-                               IN(out), IN(wanted),
-                               INT(channels));
-    set_traffic(pick, 2.0 * channels);
-    struct tensor *logits = gpt_head(b, row);
-    size_t first = (size_t)b->replica->unlayered[HEAD].first;
-    size_t words = (size_t)rank_vocab(b);
-    struct tensor *host =
-        view_of_shard(trainer->pool, trainer->sample_logits, b->tp_rank, (struct range){first, first + words});
-    struct tensor *view = new_view(trainer->pool, logits, "logits", 0, SHAPE((int64_t)words));
-    tag_role(trainer->sample_list, ROLE_REPORT);
-    add_copy(trainer->sample_list, b->device->lanes[LANE_DOWNLOAD], "logits.download", host, view);
-}
-
-void build_sample(struct trainer *trainer)
-{
-    trainer->sample_list = new_list(trainer->pool, "sample");
-    struct builder b =
-        new_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
-    struct tape *tapes = allocate((size_t)trainer->mesh.tp, sizeof *tapes);
-    struct feed *feed = &trainer->sample_feed;
-    trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
-    trainer->sample_logits =
-        new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
-    trainer->sample_logits->persistent = true;
-    add_batch(trainer->sample_list, feed, prepare_sample);
-    add_stages(&b, feed, 0, tapes);
-    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        begin_tp_rank(&b, tp_rank);
-        on_tape(&b, &tapes[tp_rank], ROLE_FORWARD);
-        add_sampled_logits(&b, trainer, tapes[tp_rank].out, feed->on_last_stage[tp_rank].targets);
-        end_tp_rank(&b);
-    }
-    end_build(&b);
-    free(tapes);
 }
