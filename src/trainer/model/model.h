@@ -9,10 +9,11 @@
  *
  *     params.h     sizes, the table of parameters            params.c
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
- *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, gemm.c
- *     pipeline.h   the order of micro-batches                pipeline.c
- *     model.h      a model on its devices                    replica.c, init.c
- *                  its layers, its optimizer                 layers.c; optimizer.c, adamw_host.c
+ *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, loss.c; gemm.c
+ *     pipeline.h   the order of micro-batches                pipeline.c; stage.c
+ *     model.h      a model on its devices                    model.c, replica.c, second_tensors.c; init.c, param_values.c
+ *                  its layers                                layers.c
+ *                  its optimizer                             reduce.c, norm.c, optimizer.c, adamw_host.c, shards.c
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -23,7 +24,7 @@
 #include "params.h"    /* defines: config, param, unit, params, weight */
 #include "pipeline.h"  /* defines: pipeline, turn */
 
-/* ---- replica.c: a rank's part of the state on its device --------------------------------------------------------- */
+/* ---- a model, and a rank's part of it on its device: model.c, replica.c ------------------------------------------- */
 
 /* A rank has the units of its own stages only.  For all other units the tensors in these arrays are NULL. */
 struct replica {
@@ -78,7 +79,9 @@ bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep i
 /* The elements of a unit that a rank keeps for that role: its shard, or all. */
 struct range held_by(const struct model *model, int unit, int rank, enum kept role);
 
-/* The tensor that has them; NULL: none are kept. */
+/* ---- param_values.c ---------------------------------------------------------------------------------------------- */
+
+/* The tensor that a rank keeps for a role of a unit; NULL: none is kept. */
 struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role);
 
 /* Copies a whole parameter between `values` and the devices; nothing may be in flight.  Writing gives each rank that
@@ -111,18 +114,22 @@ struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch
 /* hidden (n, C): logits (n, V); each row ends in padding of 0. */
 struct tensor *gpt_head(struct builder *b, struct tensor *hidden);
 
-/* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
-
-/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
-enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
+/* ---- reduce.c ---------------------------------------------------------------------------------------------------- */
 
 /* Call it after a gradient group's last backward of a unit on all ranks.  With a tied head it adds up the embedding's
  * two gradients.  grad_group: 0 for the first; the gradient of a further one is then added to that of the first. */
 void end_grad_group(struct builder *b, int unit, int grad_group);
 
-/* After the last gradient group: send_unit() sends the shards of a unit's gradient to the data-parallel ranks that sum
- * them, and reduce_unit() sums them. */
+/* Call it after the last gradient group, and reduce_unit() after it: sends the shards of a unit's gradient to the
+ * data-parallel ranks that sum them. */
 void send_unit(struct builder *b, int unit);
+
+/* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
+
+/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
+enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
+
+/* Sums the shards of a unit's gradient that send_unit() has sent. */
 void reduce_unit(struct builder *b, int unit);
 
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,

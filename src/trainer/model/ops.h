@@ -28,6 +28,8 @@ struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, 
 struct tensor *gelu(struct builder *b, const char *name, struct tensor *x);                  /* has x's shape */
 struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
 
+/* ---- loss.c ------------------------------------------------------------------------------------------------------ */
+
 /* The cross-entropy of each token: losses (N).  logits: a column for each word (or for each word of the rank's), and
  * padding.  total (1) accumulates the sum of losses over micro-batches; NULL: an evaluation.  The gradient is that of
  * the mean: it is scaled by 1/tokens_per_step. */

@@ -1,7 +1,7 @@
 /* pipeline.h - pipelines: in which order a device does the forwards and backwards of its stages and micro-batches.
  *
  * What a device does at a time is a *turn*: one computation of one stage for one micro-batch.  A *turn order* says
- * which turns each device takes one after another; train/build_lists.c adds their tasks to the list.  1f1b with 2
+ * which turns each device takes one after another; train/build_train.c adds their tasks to the list.  1f1b with 2
  * devices and 3 micro-batches (F forward, B backward):
  *
  *     device 0   F0 F1 B0 F2 B1 B2
@@ -88,7 +88,7 @@ bool is_written_order(const char *named); /* does --pipeline name a file with an
 /* The order that --pipeline names.  NULL: nothing of that name is there. */
 const struct turn_order *find_order(const char *named);
 
-/* ---- pipeline.c: the tasks of a turn ----------------------------------------------------------------------------- */
+/* ---- stage.c: the tasks of a turn -------------------------------------------------------------------------------- */
 
 /* The tasks that follow belong to the tape's rank and micro-batch. */
 void on_tape(struct builder *b, struct tape *tape, enum role role);
