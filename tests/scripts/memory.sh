@@ -7,7 +7,7 @@
 # No GPU is needed: a library that is loaded before OpenCL's answers as a GPU's driver would, or fails as one does.
 # tests/support/shim_gpu.c explains its variables, SHIM_GPU and so on.
 #
-# To see it fail: in machine.c, let a GPU have what its host has: device->memory = most.
+# To see it fail: in read_device.c, let a GPU have what its host has: device->memory = most.
 . tests/lib/helpers.sh
 . tests/lib/mistakes.sh
 

@@ -98,7 +98,7 @@ void finish_paper(struct paper *paper)
 struct trainer *plan_tiny(const char *path, int ranks)
 {
     static char mesh[16];
-    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    struct settings *settings = parse_settings(&train_usage, 0, NULL);
     settings->layers = 2;
     settings->heads = 2;
     settings->channels = 32;

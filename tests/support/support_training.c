@@ -13,7 +13,7 @@ struct settings *parse_words(const char *words)
     snprintf(text, sizeof text, "%s", words);
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    struct settings *settings = parse_settings(&train_page, argc, argv);
+    struct settings *settings = parse_settings(&train_usage, argc, argv);
     settings->warmup = 2;
     proof_options.verify = true;
     return settings;

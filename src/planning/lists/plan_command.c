@@ -181,7 +181,7 @@ static int plan_list(const struct settings *settings)
     return code;
 }
 
-static const struct page page = {
+static const struct usage usage = {
     .name = "plan",
     .takes = "[options]",
     .examples = "--model tiny --print\n"
@@ -204,7 +204,7 @@ static const struct other_plan *other_plan(void)
 
 static int run_plan(int argc, char **argv)
 {
-    struct settings *settings = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&usage, argc, argv);
     if (record_options.file && !predict_options.simulate)
         fail(EXIT_USAGE, "plan --trace writes what is simulated: add --simulate");
     if (record_options.shown && !predict_options.simulate)

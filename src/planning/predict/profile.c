@@ -4,7 +4,7 @@
 #include "trainer/file/file.h"
 #include "trainer/train/train.h"
 
-static const struct page page = {
+static const struct usage usage = {
     .name = "profile",
     .takes = "-o FILE [options]",
     .examples = "-o here.profile\n"
@@ -16,7 +16,7 @@ static const struct page page = {
 
 int run_profile(int argc, char **argv)
 {
-    struct settings *settings = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&usage, argc, argv);
     const char *output = predict_options.output;
     if (!output)
         fail(EXIT_USAGE, "profile needs -o FILE, the profile to write; `yard profile --help` says more");

@@ -341,7 +341,7 @@ static void check_bench_options(struct settings *settings)
              predict_options.hardware);
 }
 
-static const struct page page = {
+static const struct usage usage = {
     .name = "bench",
     .takes = "[options]",
     .examples = "--model nano\n"
@@ -385,7 +385,7 @@ static void bench_all(struct bench *bench)
 static int run_bench(int argc, char **argv)
 {
     measures = true;
-    struct settings *settings = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&usage, argc, argv);
     if (given.broadcast)
         return bench_broadcast(settings);
     struct bench bench = {

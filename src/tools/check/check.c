@@ -167,7 +167,7 @@ static void take_defaults(struct settings *settings)
     settings->eps = 1e-5;
 }
 
-static const struct page page = {
+static const struct usage usage = {
     .name = "check",
     .takes = "FILE|--gradients [options]",
     .examples = "reference.safetensors --tolerance 1e-4\n"
@@ -178,7 +178,7 @@ static const struct page page = {
     .classes = OF_RUN,
     .also = "heads lr beta1 beta2 eps weight-decay serial audit json tolerance gradients",
     .defaults = take_defaults,
-    .takes_word = true};
+    .takes_file = true};
 
 /* Trains on the file's batch, and compares. */
 static void compare_file(struct checker *checker, struct settings *settings, const char *path)
@@ -229,10 +229,10 @@ static bool print_errors(const struct checker *checker, const char *path, bool a
 
 static int run_check(int argc, char **argv)
 {
-    struct settings *settings = parse_settings(&page, argc, argv);
-    const char *path = settings->word;
+    struct settings *settings = parse_settings(&usage, argc, argv);
+    const char *path = settings->file;
     int n_files = check_options.gradients ? 0 : 1;
-    if (settings->n_words != n_files)
+    if (settings->n_files != n_files)
         fail(EXIT_USAGE, "check takes one reference file, such as tests/data/gpt2-tiny.safetensors, or --gradients "
                          "and no file");
     settings->demands.one_device = "check";

@@ -183,7 +183,7 @@ static void list_devices(bool json)
         fail_without_device(platforms, n, EXIT_NO_DEVICE);
 }
 
-static const struct page page = {
+static const struct usage usage = {
     .name = "devices",
     .takes = "[--json]",
     .examples = "\n"
@@ -195,7 +195,7 @@ static const struct page page = {
 
 static int run_devices(int argc, char **argv)
 {
-    list_devices(parse_settings(&page, argc, argv)->json);
+    list_devices(parse_settings(&usage, argc, argv)->json);
     return EXIT_OK;
 }
 

@@ -100,7 +100,7 @@ static void prepare_restart(struct children *children, int nth, int status)
 /* Sets all of *settings anew: parse_settings() always returns the same struct. */
 static void reread_settings(const struct settings *settings, int argc, char **argv)
 {
-    const struct settings *read = parse_settings(&train_page, argc, argv);
+    const struct settings *read = parse_settings(&train_usage, argc, argv);
     CHECK(read == settings, "the settings were read into another struct");
 }
 

@@ -34,14 +34,14 @@ struct subcommand {
 };
 
 /* Which commands take an option.  struct option's `classes` has the classes that the option belongs to; a command's
- * page (struct page) has the classes that the command takes, and names single options beside them. */
+ * usage (struct usage) has the classes that the command takes, and names single options beside them. */
 enum option_class {
     OF_TRAIN = 1,     /* options of yard train */
     OF_SAMPLE = 2,    /* options of yard sample */
     OF_LIST = 4,      /* options of all commands that build the list for training */
     OF_PLAN = 8,      /* options of commands that build this list to look at it */
     OF_RUN = 16,      /* options of commands that run something on devices */
-    OF_THIS = 32,     /* single options that the page of the present command names */
+    OF_THIS = 32,     /* single options that the usage of the present command names */
     OF_STEP_FILE = 64 /* options that make sense where a file brings the list with its machine, times and sizes; those
                        * of techniques all do */
 };

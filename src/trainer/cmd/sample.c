@@ -2,7 +2,7 @@
 #include "cmd.h"
 #include "trainer/train/train.h"
 
-static const struct page page = {
+static const struct usage usage = {
     .name = "sample",
     .takes = "--from DIR|FILE [options]",
     .examples = "--from out --prompt \"Anna found\"\n"
@@ -14,7 +14,7 @@ static const struct page page = {
 
 int run_sample(int argc, char **argv)
 {
-    struct settings *settings = parse_settings(&page, argc, argv);
+    struct settings *settings = parse_settings(&usage, argc, argv);
     if (!settings->from)
         fail(EXIT_USAGE, "sample needs --from DIR or --from FILE, a model that `yard train --save DIR` wrote");
     settings->source = open_source(settings->from, given_heads());

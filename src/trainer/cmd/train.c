@@ -33,7 +33,7 @@ static void fill_model(const struct settings *settings, struct model *model)
 int run_train(int argc, char **argv)
 {
     this_process->begun = now_ns();
-    struct settings *settings = parse_settings(&train_page, argc, argv);
+    struct settings *settings = parse_settings(&train_usage, argc, argv);
     int code = EXIT_OK;
     if (!ask_options_read(settings, argc, argv, &code))
         return code;

@@ -13,7 +13,9 @@
  * one context.
  *
  *     device.h    devices and their lanes, memory        machine.c, lanes.c; slabs.c
+ *                 what is told of them                   describe.c
  *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, cache.c
+ *                 the devices of -d                      selection.c, read_device.c
  *                 limits of memory, clocks               limits.c; device_clock.c
  */
 #ifndef DEVICE_H
@@ -204,6 +206,8 @@ struct machine {
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
 
+/* ---- describe.c -------------------------------------------------------------------------------------------------- */
+
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
  * exp and log do. */
 unsigned vector_width(const struct machine *machine);
@@ -213,6 +217,8 @@ unsigned spare_cores(const struct machine *machine);
 
 /* One line for people, "pthread-... (0:0, 2 units; vectors of 8 floats)".  The caller frees it. */
 char *describe_machine(const struct machine *machine);
+
+/* ---- read_device.c ----------------------------------------------------------------------------------------------- */
 
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);

@@ -54,6 +54,19 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code);
  * reason, else with EXIT_NO_DEVICE. */
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
 
+/* ---- selection.c ------------------------------------------------------------------------------------------------- */
+
+/* Adds the devices that -d names; NULL: the default device. */
+void add_devices(struct machine *machine, const char *names);
+
+/* ---- read_device.c ----------------------------------------------------------------------------------------------- */
+
+/* Adds a device to the machine, as its driver describes it.  root: the device of which it is a part, or itself. */
+struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root);
+
+/* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
+size_t host_memory(bool *limited);
+
 /* ---- kernels.c ------------------------------------------------------------------------------------------------- */
 
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in

@@ -1,6 +1,6 @@
 /* settings.h - what the user asked for: the options of a command, and the model with which it begins.
  *
- * A command describes itself in a struct page.  parse_settings() then reads its words, a config file and presets into
+ * A command describes itself in a struct usage.  parse_settings() then reads its words, a config file and presets into
  * the one struct settings of this process, refuses what makes no sense (EXIT_USAGE), and opens the source, the model
  * that a resumed run, --init or --from names.  Folders keep their options in variables of their own (base/module.h).
  *
@@ -27,7 +27,7 @@ struct source { /* the model with which training or sampling begins */
     const char *tokenizer;         /* the run's, as text */
 };
 
-struct page {             /* a command's options, and what `yard NAME --help` says of it */
+struct usage {            /* a command's options, and what `yard NAME --help` says of it */
     const char *name;     /* "train" */
     const char *takes;    /* what follows the name in its first line: "[options]" */
     const char *examples; /* what follows the name in two examples, each with its new line */
@@ -36,9 +36,9 @@ struct page {             /* a command's options, and what `yard NAME --help` sa
     const char *files;    /* how a file is given, for a message: "--from FILE"; NULL: no option takes one */
     const char *also;     /* further options, separated by spaces; some may be of folders left out */
     void (*defaults)(struct settings *settings); /* sets other initial values; NULL: there are none */
-    bool takes_word;                             /* it takes a word that is not an option: settings->word */
+    bool takes_file; /* it takes a word that is no option, the path of a file: settings->file */
 };
-extern const struct page train_page;
+extern const struct usage train_usage; /* usage.c */
 
 /* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
 struct demands {
@@ -97,8 +97,8 @@ struct settings {
 
     /* These are no options, but what follows from them. */
     const struct turn_order *turn_order; /* what `pipeline` names */
-    const char *word;     /* the first word that is not an option, where the page takes one; NULL: there is none */
-    int n_words;          /* how many words are no options */
+    const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */
+    int n_files;          /* how many words are no options */
     struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
     const struct resumed_run *resumed; /* the resumed run; NULL: none */
     bool trains;                       /* the command is yard train */
@@ -118,24 +118,11 @@ char *saved_model(const struct settings *settings); /* the path in --save DIR fo
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */
 
-/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints the command's page and exits.  The
+/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints how the command is used, and exits.  The
  * process has one struct settings, which each call sets anew and returns. */
-struct settings *parse_settings(const struct page *page, int argc, char **argv);
+struct settings *parse_settings(const struct usage *usage, int argc, char **argv);
 
-/* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
-const struct option *next_given(const struct option *before);
-
-/* The first option that the user has given and that does not fit; NULL: all fit. */
-typedef bool option_fits(const struct option *option);
-const char *first_unfit(option_fits *fits);
-enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
-
-/* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
- * texts. */
-json_t *options_json(enum options_wanted wanted);
-
-bool was_given(const char *option); /* has this run's command line or its config file the option of this name? */
-int given_heads(void);              /* the number of --heads, for a model that does not say its own; 0: not given */
+int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
 
 /* Ends the program if --heads says another number than the model (sample, check). */
 void expect_heads(const struct config *config, const char *path);
@@ -146,10 +133,30 @@ uint32_t last_step(const struct settings *settings); /* the step after which yar
 #define HOW_TO_EVALUATE                                                                                                \
     "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
     "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
+
+/* ---- all_options.c ----------------------------------------------------------------------------------------------- */
+
+bool was_given(const char *option); /* has this run's command line or its config file the option of this name? */
+
+/* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
+const struct option *next_given(const struct option *before);
+
+/* The first option that the user has given and that does not fit; NULL: all fit. */
+typedef bool option_fits(const struct option *option);
+const char *first_unfit(option_fits *fits);
+
 const char *word_of(const char *option, int number); /* the word for an enumerator of an option's values */
 
 /* Like try_value() in options.h, for the option of this name, which must exist.  With it a trial of a technique needs
  * no variable of the technique's folder. */
 struct value_before try_option(const char *option, const char *text);
+
+/* ---- recorded.c -------------------------------------------------------------------------------------------------- */
+
+enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
+
+/* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
+ * texts. */
+json_t *options_json(enum options_wanted wanted);
 
 #endif

@@ -10,6 +10,42 @@ extern struct settings own_settings; /* the values of the options: rows point in
 extern const struct option own_options[];
 extern const size_t n_own_options;
 
+/* ---- all_options.c ------------------------------------------------------------------------------------------------ */
+
+extern struct option_table all_options; /* these and those of folders, group by group */
+void gather_options(void);              /* fills the table */
+
+/* The options that the usage names one by one belong to the command at hand too. */
+void mark_options(const struct usage *usage);
+
+/* ---- check_settings.c -------------------------------------------------------------------------------------------- */
+
+void set_order(void); /* finds the order that --pipeline names */
+
+/* Refuses options that make no sense together, and warns of those that have no effect. */
+void check_together(void);
+
+/* ---- recorded.c -------------------------------------------------------------------------------------------------- */
+
+struct resumed_run;
+
+/* Takes over the options of the resumed run.  They do not count as given. */
+void apply_recorded(const struct resumed_run *past);
+
+/* ---- claim_files.c ----------------------------------------------------------------------------------------------- */
+
+/* Claims the files that options name, before any is opened for writing.  Files in folders are claimed where the folders
+ * are listed. */
+void claim_files(const struct usage *usage);
+
+/* ---- usage.c ----------------------------------------------------------------------------------------------------- */
+
+unsigned classes_of(const struct usage *usage);     /* of the options that the command takes */
+void print_command_help(const struct usage *usage); /* prints its help */
+
+/* Refuses a word that is not an option, where the command takes none. */
+_Noreturn void refuse_word(const struct usage *usage, const char *word);
+
 /* ---- presets.c: sizes by name, and sizes that the source of a model brings --------------------------------------- */
 
 enum { PRESETS = 4 };

@@ -24,7 +24,7 @@
 #include "trainer/data/data.h"         /* defines: dataset */
 #include "trainer/model/model.h"       /* defines: model, replica, config, params, batch */
 #include "trainer/run/run.h"           /* defines: list, task, tensor, machine, execute, execution, observer */
-#include "trainer/settings/settings.h" /* defines: settings, page, source, rate */
+#include "trainer/settings/settings.h" /* defines: settings, usage, source, rate */
 
 /* ---- trainer.c ------------------------------------------------------------------------------------------------- */
 

@@ -62,7 +62,7 @@ TEST(bytes_are_those_touched)
     } expected[] = {{"embed", C * (2 * B * T + T)},        {"attn.qkv", B * T * C + 3 * C * C + B * T * 3 * C},
                     {"attn.scores", 2 * B * T * C + half}, {"attn.softmax", 3 * half},
                     {"attn.mix", half + 2 * B * T * C},    {"attn.residual", 3 * B * T * C}};
-    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    struct settings *settings = parse_settings(&train_usage, 0, NULL);
     settings->layers = 1;
     settings->heads = H;
     settings->channels = C;
@@ -100,7 +100,7 @@ struct sizes {
 /* With lr 0 a step leaves the parameters as they are. */
 static struct settings *still_settings(const struct sizes *sizes)
 {
-    struct settings *settings = parse_settings(&train_page, 0, NULL);
+    struct settings *settings = parse_settings(&train_usage, 0, NULL);
     settings->batch = sizes->batch;
     settings->seq_len = sizes->seq;
     settings->schedule = RATE_CONSTANT;

@@ -1,0 +1,47 @@
+/* describe.c - what a user is told of a machine: its devices, cores and vectors. */
+#include "device.h"
+
+/* Cores that are used by CPU devices, each counted once. */
+static unsigned count_cores(const struct machine *machine)
+{
+    unsigned cores = 0;
+    for (const struct device *device = machine->devices; device < machine->host; device++)
+        /* The shares of one device are neighbours. */
+        if (device->is_cpu && (device == machine->devices || device->cl != device[-1].cl))
+            cores += device->units;
+    return cores;
+}
+
+unsigned spare_cores(const struct machine *machine)
+{
+    return machine->host->units - MIN(count_cores(machine), machine->host->units);
+}
+
+unsigned vector_width(const struct machine *machine)
+{
+    for (int i = 1; i < machine->n_devices; i++)
+        if (machine->devices[i].shape.vector != machine->devices[0].shape.vector)
+            return 0;
+    return machine->devices[0].shape.vector;
+}
+
+char *describe_machine(const struct machine *machine)
+{
+    const struct device *device = &machine->devices[0], *last = &machine->devices[machine->n_devices - 1];
+    const char *plural = device->units == 1 ? "" : "s";
+    const char *shared = device->is_logical ? ", shared: the devices take turns" : "";
+    unsigned used = count_cores(machine), width = vector_width(machine);
+    char *text = NULL;
+    if (machine->n_devices == 1)
+        append_text(&text, "%s (%s, %u unit%s", device->name, device->id, device->units, plural);
+    else
+        append_text(&text, "%d devices, %s to %s: %s (%u unit%s each%s", machine->n_devices, device->id, last->id,
+                    device->name, device->units, plural, shared);
+    if (used)
+        append_text(&text, "; %u of the host's %u cores compute", used, machine->host->units);
+    if (width)
+        append_text(&text, "; vectors of %u float%s)", width, width == 1 ? "" : "s");
+    else /* the user is told, since the same bits need the same width */
+        append_text(&text, "; vectors of unlike widths)");
+    return text;
+}
