@@ -1,10 +1,10 @@
-/* execute.c - runs a list: issues its tasks, and waits until all has ended.
+/* execute.c - runs a list: issues its tasks.  wait.c waits until all has ended.
  *
  * Tasks are issued in list order to their lanes.  A lane runs in order, so a task waits only for the edges that
  * depend() marked: events of other lanes, of this iteration or before.  Several iterations may be in flight.  Two
- * things must hold before the host issues the next one.  The compute lanes have ended the iteration two before it, and
- * each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the disk,
- * holds up only those tasks that wait for it by an edge.
+ * things must hold before the host issues the next one.  The compute lanes have ended the iteration ISSUED_AHEAD before
+ * it, and each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the
+ * disk, holds up only those tasks that wait for it by an edge.
  *
  * The rule (issue_now()).  A device's task goes to its lane's queue, with the events that it waits for.  A task of the
  * host is a job of its lane's thread, which waits for these events and then runs it.
@@ -57,10 +57,10 @@ static void issue_now(const struct issue *issue)
     if (task->flush)
         CL(clFlush(task->lane->queue)); /* otherwise a waiting lane might wait for ever */
     if (task->notify)
-        forward_end(new_job(issue, flight, end_job));
+        forward_end(new_forwarded_job(issue, flight, end_job));
 }
 
-static void issue_task(struct list *list, const struct task *task, uint32_t iteration)
+void issue_task(struct list *list, const struct task *task, uint32_t iteration)
 {
     struct issue issue = {.list = list, .task = task, .iteration = iteration, .wait_list = list->running->wait_list};
     pthread_mutex_lock(&flights_lock);
@@ -77,50 +77,6 @@ static void issue_task(struct list *list, const struct task *task, uint32_t iter
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */
-
-/* PoCL 3.1 compiles a kernel anew when it is launched with the same work-group size and a wider grid than before.  It
- * counts the launches that use either, but takes the newer one off for both: when the two are in flight at once, the
- * count falls below 0 and the driver aborts the program ("found->ref_count > 0").  So the first launch of each kernel
- * task waits until nothing is in flight, and the others wait for it.  A single device needs none of this: its queue
- * runs one kernel after another. */
-static bool must_be_alone(const struct list *list, const struct task *task)
-{
-    bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_runs[task->index].issued;
-    return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
-}
-
-static void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
-{
-    retire_all(list);
-    issue_task(list, task, iteration);
-    retire_all(list);
-}
-
-/* --serial: one task after another, on this thread.  Bits of other runs must be those of such a run. */
-static void execute_serial(struct list *list, uint32_t iteration)
-{
-    retire_all(list);
-    list->running->iteration_end[iteration % KEPT_ENDS] = 0;
-    const struct serial_runner *runner = execution.serial_runner;
-    void *begun = runner ? runner->begin(list) : NULL;
-    for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->tasks[i];
-        struct task_flight flight = {.iteration = iteration};
-        if (!is_due(task, iteration) || !decide_late(list, task, iteration))
-            continue;
-        tell_issuing(list, task, iteration);
-        flight.queued = now_ns();
-        tell_issued(list, task, &flight);
-        if (runner)
-            runner->run(begun, task, iteration, &flight);
-        else
-            run_alone(list, task, iteration, &flight);
-        report_run(list, task, &flight);
-    }
-    execution.now.list = NULL;
-    if (runner)
-        runner->end(begun);
-}
 
 void execute(struct list *list, uint32_t iteration)
 {
@@ -145,39 +101,5 @@ void execute(struct list *list, uint32_t iteration)
     }
     execution.now.list = NULL;
     flush_lanes(list->pool->machine);
-    retire_ended(list);
-}
-
-/* ---- until all has ended ----------------------------------------------------------------------------------------- */
-
-/* An event may end before the thread has finished the job that waited for it, so threads are waited for too.  A lane's
- * thread may give its forwarder a new job, so the forwarder is waited for second. */
-static void wait_for_lane_threads(const struct machine *machine)
-{
-    for (int i = 0; i < machine->n_lanes; i++) {
-        wait_until_idle(machine->lanes[i]->thread);
-        wait_until_idle(machine->lanes[i]->forwarder);
-    }
-}
-
-void drain_except_disk(struct list *list)
-{
-    if (!list->running)
-        return;
-    retire_all(list);
-    wait_for_lane_threads(list->pool->machine);
-    if (list->restore_state)
-        list->restore_state(list);
-    if (execution.watch)
-        execution.watch(NULL);
-}
-
-void drain(struct list *list)
-{
-    drain_except_disk(list);
-    if (!list->running || !list->running->late_tasks) /* else these threads run no task of this list */
-        return;
-    for (int i = 0; i < list->pool->machine->n_lanes; i++)
-        wait_until_idle(list->pool->machine->lanes[i]->aside_thread);
     retire_ended(list);
 }

@@ -1,4 +1,4 @@
-/* issue.c - issues a device's task to its queue, asks how it has ended and when; or runs one task alone. */
+/* issue.c - issues a device's task to its queue, and asks how it has ended and when. */
 #include "run_parts.h"
 
 static void enqueue_copy(const struct issue *issue, const cl_event *wait_list, cl_event *done)
@@ -67,25 +67,4 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t la
     flight->end = times.end;
     if (task->commands.only_last_event) /* the first of its commands began when the lane was free */
         flight->start = MAX(flight->queued, MIN(lane_free, flight->end));
-}
-
-void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight)
-{
-    const struct issue issue = {.list = list, .task = task, .iteration = iteration};
-    const uint64_t start = now_ns();
-    uint64_t queued = flight->queued ? flight->queued : start;
-    uint64_t driver_end = 0;
-    *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};
-    if (task->lane->device->is_host) {
-        task->function(task->argument, task, iteration);
-        flight->end = now_ns();
-        return;
-    }
-    enqueue(&issue, &flight->work);
-    clWaitForEvents(1, &flight->work); /* an error shows in the status */
-    if (event_status(flight->work) < 0)
-        fail_task(list, task, iteration, event_status(flight->work));
-    take_times(task, flight, start, &driver_end);
-    CL(clReleaseEvent(flight->work));
-    flight->work = NULL;
 }

@@ -28,9 +28,9 @@ void run_paced(struct job *job, cl_int status)
 
 void issue_paced(const struct issue *issue, struct task_flight *flight)
 {
-    struct job *job = new_job(issue, flight, end_paced);
     enqueue(issue, &flight->work);
     CL(clFlush(issue->task->lane->queue));
+    struct job *job = new_forwarded_job(issue, flight, end_paced);
     flight->done = add_user_event(job, event_context(issue->task));
     forward_end(job);
 }

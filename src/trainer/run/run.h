@@ -2,9 +2,11 @@
  *
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
- *     execute    issues the tasks, and waits only where an edge crosses lanes; or
- *                runs them one after another, with --serial                          execute.c, hostlane.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, hostlane.c
+ *     alone      runs tasks one after another, with --serial                         alone.c
+ *     flights    runs from when they are issued until they are retired               flights.c
  *     retire     sees tasks end that were issued                                     retire.c
+ *     wait       waits for ends                                                      wait.c
  *     late       tasks that may be skipped at the last moment                        late.c
  *     pacer      lists of which the ends of tasks are held back                      pacer.c
  *     observe    tells observers what is issued and what has ended                   observe.c
@@ -45,7 +47,10 @@ struct pacer {
     const char *word; /* a word on that, printed after a step's results; NULL: none */
 };
 
-enum { KEPT_ENDS = 4 }; /* more iterations than can be in flight */
+enum { ISSUED_AHEAD = 2 }; /* an iteration is issued when the compute lanes have ended the one that is so many before */
+enum { KEPT_ENDS = 4 };    /* of how many iterations the ends are kept */
+_Static_assert((int)KEPT_ENDS > (int)ISSUED_AHEAD, "the ends of all iterations that may be in flight are kept");
+
 struct running {
     struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight (run_parts.h) */
     struct queue *queues;        /* by lane: the runs that it was given (queues.h) */
@@ -62,7 +67,7 @@ struct running {
 /* Calls place() and depend(), then prepares kernels and their arguments.  Returns NULL, or place()'s problem. */
 struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_t n);
 
-/* ---- issue.c --------------------------------------------------------------------------------------------------- */
+/* ---- alone.c --------------------------------------------------------------------------------------------------- */
 
 /* Runs the task in that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight.  There `queued` (0: the task is queued now) and `mark` are kept, and all else is overwritten. */
@@ -70,17 +75,10 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
-/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration two before it and no task
- * has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the
+/* Issues that iteration of the list, as soon as the compute lanes have ended the iteration ISSUED_AHEAD before it and
+ * no task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the
  * iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
-
-/* Waits for all that was issued, and until no thread reads the list any more. */
-void drain(struct list *list);
-
-/* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
- * back state that tasks have left elsewhere (list->restore_state). */
-void drain_except_disk(struct list *list);
 
 /* Runs the tasks of a serial run in its own way: perhaps several times; the result is as if each ran once. */
 struct serial_runner {
@@ -108,7 +106,14 @@ struct execution {
 };
 extern struct execution execution;
 
-/* ---- retire.c -------------------------------------------------------------------------------------------------- */
+/* ---- wait.c ------------------------------------------------------------------------------------------------------ */
+
+/* Waits for all that was issued, and until no thread reads the list any more. */
+void drain(struct list *list);
+
+/* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
+ * back state that tasks have left elsewhere (list->restore_state). */
+void drain_except_disk(struct list *list);
 
 /* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
  * retires them. */
@@ -117,8 +122,11 @@ void retire_until(struct list *list, const struct task *task, uint32_t iteration
 /* Have all runs up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct list *list, uint32_t iteration);
 
-void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
-void retire_all(struct list *list);   /* submits what was issued, and waits until all of it has been retired */
+void wait_lanes(struct list *list); /* waits until all that was issued has ended, without retiring it */
+void retire_all(struct list *list); /* submits what was issued, and waits until all of it has been retired */
+
+/* ---- retire.c, flights.c ----------------------------------------------------------------------------------------- */
+
 void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
 
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */

@@ -9,7 +9,7 @@
  *
  *     issue     open_flight(), tell_issued()                      the run is in flight, and in its lane's queue
  *     look      queued_run(), queued_flight(), has_ended()
- *     retire    report_run(), which calls tell_ended()            its times are known, and its place is free
+ *     retire    note_end(), which calls tell_ended()              its times are known, and its place is free
  *
  * All but jobs belongs to the thread that issues.  Another thread that looks at flights holds flights_lock.  A job
  * belongs to the thread that has it, which may write its flight's times, `work` and `skipped`, until `done` ends.
@@ -28,20 +28,38 @@ struct task_runs {                         /* the runs of one task */
     struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
 };
 
-/* ---- retire.c -------------------------------------------------------------------------------------------------- */
-
-void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
-void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
+/* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
 /* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
 struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration);
 
-/* Call it when the run has ended: takes its times, if nobody has written them, and calls report_run().  If the task
- * might have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
-void report_flight(struct list *list, const struct task *task, struct task_flight *flight);
+/* ---- retire.c ---------------------------------------------------------------------------------------------------- */
 
-/* Call it when the task has run and its times are known: tells observers. */
-void report_run(struct list *list, const struct task *task, const struct task_flight *flight);
+/* Call it when the run has ended: takes its times, if nobody has written them, and calls note_end().  If the task might
+ * have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
+void finish_flight(struct list *list, const struct task *task, struct task_flight *flight);
+
+/* Call it when the task has run and its times are known: notes them for the iteration, and tells observers. */
+void note_end(struct list *list, const struct task *task, const struct task_flight *flight);
+
+/* The run at the queue's head has ended: finishes its flight, and frees its place. */
+void retire_head(struct list *list, struct queue *queue);
+
+/* ---- wait.c ------------------------------------------------------------------------------------------------------ */
+
+void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
+void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
+
+/* ---- execute.c, alone.c ------------------------------------------------------------------------------------------ */
+
+void issue_task(struct list *list, const struct task *task, uint32_t iteration);
+
+/* Must the task be issued by issue_alone(), with nothing else in flight? */
+bool must_be_alone(const struct list *list, const struct task *task);
+void issue_alone(struct list *list, const struct task *task, uint32_t iteration);
+
+/* --serial: runs one task after another, on this thread.  Bits of other runs must be those of such a run. */
+void execute_serial(struct list *list, uint32_t iteration);
 
 /* ---- issue.c --------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +90,7 @@ void tell_issuing(struct list *list, const struct task *task, uint32_t iteration
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* ---- hostlane.c: jobs for the threads of host lanes, and for forwarders ------------------------------------------ */
+/* ---- jobs for the threads of host lanes, and for forwarders: job.c, hostlane.c ------------------------------------ */
 
 struct job;
 
@@ -102,9 +120,10 @@ struct job_queue {
 void append_job(struct job_queue *queue, struct job *job);
 struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
 
-/* A job for a run that is being issued, which waits for the same events; give it to a thread, or to free_job().
- * flight: the run's. */
+/* A job for a run that is being issued, whose flight is given; give it to a thread, or to free_job().  It waits for the
+ * same events as the run, or, if it is to be forwarded, for the end of the run's commands, the flight's `work`. */
 struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
+struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 
 void set_waits(struct job *job, const cl_event *events, cl_uint n); /* the job waits for these, and no others */
 
@@ -123,8 +142,8 @@ void wait_until_idle(struct host_thread *thread); /* waits until all its jobs ar
 /* Gives the job to the thread of its lane, with the user events by which other tasks wait for the task. */
 void give_to_lane(struct job *job);
 
-/* Gives the job, whose flight has `work`, to the forwarder of its lane: the job is ready when this event has ended.  It
- * gets user events in the other contexts where tasks wait for the run. */
+/* Gives a forwarded job to the forwarder of its lane, with user events in the other contexts where tasks wait for the
+ * run. */
 void forward_end(struct job *job);
 
 /* ---- late.c: tasks that may be skipped at the last moment ------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* claim_files.c - claims the files that options name, so that no file is two things. */
 #include "archive.h"
 #include "settings_parts.h"
+#include "trainer/import/import.h"
 
 static void claim_file(const struct option *option)
 {

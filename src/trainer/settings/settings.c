@@ -4,6 +4,7 @@
  */
 #include "archive.h"
 #include "settings_parts.h"
+#include "trainer/import/import.h"
 
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,145 @@
+/* wait.c - waits until runs have ended, and retires them.
+ *
+ *     make_room()      waits until an iteration may be issued
+ *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_queue_until(), and
+ *                      retires them; retire_all() waits for all runs
+ *     wait_lanes()     waits for all runs, and retires none
+ *     drain()          waits for all runs, and for the threads that end them
+ *
+ * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
+ * happen, and the thread is not woken for each end.
+ */
+#include "run_parts.h"
+
+/* The number of the first run of the lane that is of a later iteration. */
+static uint64_t given_until(const struct queue *queue, uint32_t iteration)
+{
+    uint64_t nth = queue->retired;
+    while (nth < queue->given && queued_run(queue, nth)->iteration <= iteration)
+        nth++;
+    return nth;
+}
+
+/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires runs that
+ * have ended on other lanes.
+ *
+ * It does not wait for the last of these runs at once, because of Intel's CPU runtime.  This runtime has one thread
+ * fewer than the CPU has cores: the thread that waits for a kernel is to help compute it.  But that thread helps only
+ * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
+ * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
+ * wait does not grow beyond about a millisecond (see the head of this file). */
+static void retire_queue_until(struct list *list, struct queue *queue, uint32_t iteration)
+{
+    enum { SHORT_NS = 500000, LONG_NS = 2000000 };
+    uint64_t until = given_until(queue, iteration);
+    uint64_t at_once = 1; /* how many runs one wait is for */
+    while (queue->retired < until) {
+        uint64_t next = MIN(until, queue->retired + at_once), start = now_ns();
+        clWaitForEvents(1, &queued_flight(list, queue, next - 1)->done); /* retire_head() finds an error */
+        uint64_t waited = now_ns() - start;
+        if (!execution.observers || waited < SHORT_NS)
+            at_once *= 2;
+        else if (waited > LONG_NS && at_once > 1)
+            at_once /= 2;
+        while (queue->retired < next)
+            retire_head(list, queue);
+        retire_ended(list);
+    }
+}
+
+enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
+
+/* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
+ * task does not. */
+static void retire_lanes_until(struct list *list, uint32_t iteration, enum lanes_waited lanes)
+{
+    for (int i = 0; i < list->running->n_queues; i++) {
+        bool computes = list->pool->machine->lanes[i]->kind == LANE_COMPUTE;
+        if (computes == (lanes == COMPUTE_LANES))
+            retire_queue_until(list, &list->running->queues[i], iteration);
+    }
+}
+
+void retire_until(struct list *list, const struct task *task, uint32_t iteration)
+{
+    retire_lanes_until(list, iteration, COMPUTE_LANES);
+    retire_queue_until(list, &list->running->queues[task->lane->index], iteration);
+}
+
+bool is_computed(const struct list *list, uint32_t iteration)
+{
+    const struct running *running = list->running;
+    for (int i = 0; i < running->n_queues; i++)
+        if (list->pool->machine->lanes[i]->kind == LANE_COMPUTE &&
+            given_until(&running->queues[i], iteration) > running->queues[i].retired)
+            return false;
+    return true;
+}
+
+void make_room(struct list *list, uint32_t iteration)
+{
+    if (iteration > ISSUED_AHEAD)
+        retire_lanes_until(list, iteration - ISSUED_AHEAD, COMPUTE_LANES);
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task_runs *runs = &list->running->task_runs[i];
+        if (runs->issued - runs->retired == MOST_RUNS)
+            retire_queue_until(list, &list->running->queues[list->tasks[i]->lane->index],
+                               runs->flights[runs->retired % MOST_RUNS].iteration);
+    }
+}
+
+/* ---- until all has ended ----------------------------------------------------------------------------------------- */
+
+void wait_lanes(struct list *list)
+{
+    const struct running *running = list->running;
+    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
+        if (queue->retired < queue->given)
+            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done); /* an error shows in the status */
+}
+
+void flush_lanes(const struct machine *machine)
+{
+    for (int i = 0; i < machine->n_lanes; i++)
+        if (machine->lanes[i]->queue)
+            CL(clFlush(machine->lanes[i]->queue));
+}
+
+void retire_all(struct list *list)
+{
+    flush_lanes(list->pool->machine);
+    retire_lanes_until(list, UINT32_MAX, COMPUTE_LANES);
+    retire_lanes_until(list, UINT32_MAX, OTHER_LANES);
+}
+
+/* An event may end before the thread has finished the job that waited for it, so threads are waited for too.  A lane's
+ * thread may give its forwarder a new job, so the forwarder is waited for second. */
+static void wait_for_lane_threads(const struct machine *machine)
+{
+    for (int i = 0; i < machine->n_lanes; i++) {
+        wait_until_idle(machine->lanes[i]->thread);
+        wait_until_idle(machine->lanes[i]->forwarder);
+    }
+}
+
+void drain_except_disk(struct list *list)
+{
+    if (!list->running)
+        return;
+    retire_all(list);
+    wait_for_lane_threads(list->pool->machine);
+    if (list->restore_state)
+        list->restore_state(list);
+    if (execution.watch)
+        execution.watch(NULL);
+}
+
+void drain(struct list *list)
+{
+    drain_except_disk(list);
+    if (!list->running || !list->running->late_tasks) /* else these threads run no task of this list */
+        return;
+    for (int i = 0; i < list->pool->machine->n_lanes; i++)
+        wait_until_idle(list->pool->machine->lanes[i]->aside_thread);
+    retire_ended(list);
+}
