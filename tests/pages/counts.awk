@@ -10,11 +10,11 @@
 #                                               rounded to hundreds; right within a twentieth
 #     | `src/main.c` | 49 | ... |               a row of the README: all lines of a file, exactly
 #     | `src/main.c` | `main()` | 12 | ... |    a row of the spine, the reading order in reference-code.md: all lines
-#                                               of what is to be read; right within a tenth
+#                                               of what is to be read, but blank ones; right within a tenth
 #
 # What is to be read of the file, or of that of the row above, is a list of
 #
-#     all                              the file
+#     all                              the file, less the functions in the last column
 #     head                             the comment at its top
 #     `name()`                         a function or macro
 #     `struct name`, `enum name`       a type
@@ -41,13 +41,15 @@ function wrong(text) {
         print page ": " text
 }
 
-# Sets line[1] to line[n], and `file`.
-function read_file(path,   text) {
+# Sets line[1] to line[n], and `file`; blank[i] is how many of the lines up to line i are blank.
+function read_file(path,   text, i) {
     file = path
     n = 0
     while ((getline text <path) > 0)
         line[++n] = text
     close(path)
+    for (i = 1; i <= n; i++)
+        blank[i] = blank[i - 1] + (line[i] == "")
     if (!n)
         wrong("there is no " path)
 }
@@ -124,6 +126,10 @@ function end_of(i, name) {
 
 # ---- counting -------------------------------------------------------------------------------------------------------
 
+function lines_from(begin, end) { # those that are not blank
+    return end - begin + 1 - (blank[end] - blank[begin - 1])
+}
+
 function count_head(   end) {
     end = 1
     while (end < n && line[end] !~ /\*\//)
@@ -136,7 +142,7 @@ function count_down_to(name, word,   begin, end, i) { # of `name`, up to the fir
     end = begin ? end_of(begin, name) : 0
     for (i = begin; i < end; i++)
         if (line[i] ~ "(^|[^a-zA-Z_0-9])" word "([^a-zA-Z_0-9]|$)")
-            return i - with_comment(begin) + 1
+            return lines_from(with_comment(begin), i)
     wrong(file " has no " name " with a line " word)
     return 0
 }
@@ -151,11 +157,20 @@ function with_comment(i) {
     return i
 }
 
+function count_skipped(rest,   name, sum) { # the lines of the functions that `all` leaves out
+    while (match(rest, /`[^`]*\(\)`/)) {
+        name = substr(rest, RSTART + 1, RLENGTH - 2)
+        rest = substr(rest, RSTART + RLENGTH)
+        sum += count(name)
+    }
+    return sum
+}
+
 function count(name,   begin) { # the lines of a name in a row
     if (match(name, / down to /))
         return count_down_to(substr(name, 1, RSTART - 1), substr(name, RSTART + RLENGTH))
     if (name == "all")
-        return n
+        return lines_from(1, n) - count_skipped(cell[5])
     if (name == "head")
         return count_head()
     begin = find(name)
@@ -163,7 +178,7 @@ function count(name,   begin) { # the lines of a name in a row
         wrong(file " has no " name)
         return 0
     }
-    return end_of(begin, name) - with_comment(begin) + 1
+    return lines_from(with_comment(begin), end_of(begin, name))
 }
 
 function look_for_skipped(rest,   name) { # names that may be skipped are in the file too

@@ -192,6 +192,9 @@ struct machine {
     struct lane **lanes;
     int n_lanes;
     size_t cap_lanes;
+
+    /* ---- a first reading ends here ---- */
+
     struct link **links; /* only a described machine has links */
     size_t n_links, cap_links;
     double issue_seconds;           /* on a described machine: seconds that the host takes to issue a task */

@@ -1,23 +1,11 @@
-/* hostlane.c - threads that wait for events: host lanes, forwarders, and lanes of devices whose copies may be skipped
- * at the last moment (late.c).
+/* hostlane.c - threads that run jobs: those of host lanes, forwarders (forward.c), and lanes of devices whose copies may
+ * be skipped at the last moment (late.c).
  *
  * A job waits for events, and then its function (job_function) does what is left to do and completes user events.  A
- * host lane is a thread with a first-in-first-out list of jobs that run tasks.  A forwarder is such a thread whose jobs
- * run nothing: it carries "done" from one OpenCL context to another, since an event can be waited for only in its own
- * context.  Each lane with consumers in other contexts has a forwarder.  The lane's events end in order, so waiting for
- * them in order delays none.  No work is done in OpenCL callbacks: setting a user event there deadlocks on some
- * drivers.
+ * host lane is a thread with a first-in-first-out list of jobs that run tasks.  No work is done in OpenCL callbacks:
+ * setting a user event there deadlocks on some drivers.
  */
 #include "run_parts.h"
-
-struct host_thread {
-    pthread_t thread;
-    pthread_mutex_t lock;   /* guards the fields below */
-    pthread_cond_t changed; /* one of them has changed */
-    struct job_queue queue; /* jobs that have not been taken */
-    bool busy;              /* a job has been taken and not finished */
-    bool stop;              /* the thread is to end when its queue is empty */
-};
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
@@ -66,31 +54,12 @@ static struct job *next_job(struct host_thread *thread)
     return job;
 }
 
-static void *thread_main(void *argument)
+void *run_jobs(void *argument)
 {
     struct host_thread *thread = argument;
     for (struct job *job = next_job(thread); job; job = next_job(thread))
         job->when_ready(job, wait_for_events(job));
     return NULL;
-}
-
-static struct host_thread *start_thread(const char *name)
-{
-    struct host_thread *thread = allocate(1, sizeof *thread);
-    pthread_mutex_init(&thread->lock, NULL);
-    pthread_cond_init(&thread->changed, NULL);
-    int code = pthread_create(&thread->thread, NULL, thread_main, thread);
-    if (code)
-        fail(EXIT_FAILED,
-             "cannot start a thread for lane %s: %s; allow this user more processes and threads (ulimit -u), or take "
-             "--serial, which needs none",
-             name, strerror(code));
-#ifdef __linux__
-    char short_name[16]; /* gdb's `info threads` then shows the lane */
-    snprintf(short_name, sizeof short_name, "%.15s", name);
-    pthread_setname_np(thread->thread, short_name);
-#endif
-    return thread;
 }
 
 /* Guards the pointers to threads, *place below, while a first job starts the thread.  Two threads may give a lane's
@@ -110,51 +79,10 @@ void give_job(struct host_thread **place, const char *name, struct job *job)
     pthread_mutex_unlock(&thread->lock);
 }
 
-/* For each other context where tasks wait for this run, the job is to complete a user event there. */
-static void add_foreign_events(struct job *job)
-{
-    for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
-        if (job->task->notify >> c & 1)
-            job->flight->foreign[c] = add_user_event(job, c);
-}
-
 void give_to_lane(struct job *job)
 {
     struct lane *lane = job->task->lane;
     add_foreign_events(job);
     job->flight->done = add_user_event(job, event_context(job->task));
     give_job(&lane->thread, lane->name, job);
-}
-
-void forward_end(struct job *job)
-{
-    struct lane *lane = job->task->lane;
-    add_foreign_events(job);
-    give_job(&lane->forwarder, lane->name, job);
-}
-
-void wait_until_idle(struct host_thread *thread)
-{
-    if (!thread)
-        return;
-    pthread_mutex_lock(&thread->lock);
-    while (thread->busy || thread->queue.first)
-        pthread_cond_wait(&thread->changed, &thread->lock);
-    pthread_mutex_unlock(&thread->lock);
-}
-
-void stop_thread(struct host_thread **thread)
-{
-    struct host_thread *stopped = *thread;
-    if (!stopped)
-        return;
-    pthread_mutex_lock(&stopped->lock);
-    stopped->stop = true;
-    pthread_cond_broadcast(&stopped->changed);
-    pthread_mutex_unlock(&stopped->lock);
-    pthread_join(stopped->thread, NULL);
-    pthread_mutex_destroy(&stopped->lock);
-    pthread_cond_destroy(&stopped->changed);
-    free(stopped);
-    *thread = NULL;
 }

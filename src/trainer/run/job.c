@@ -17,8 +17,7 @@ void set_waits(struct job *job, const cl_event *events, cl_uint n)
     job->n_wait = n;
 }
 
-static struct job *new_job_without_waits(const struct issue *issue, struct task_flight *flight,
-                                         job_function *when_ready)
+struct job *new_job_without_waits(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
 {
     struct job *job = allocate(1, sizeof *job);
     job->when_ready = when_ready;
@@ -33,13 +32,6 @@ struct job *new_job(const struct issue *issue, struct task_flight *flight, job_f
 {
     struct job *job = new_job_without_waits(issue, flight, when_ready);
     set_waits(job, issue->wait_list, issue->n_wait);
-    return job;
-}
-
-struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
-{
-    struct job *job = new_job_without_waits(issue, flight, when_ready);
-    set_waits(job, &flight->work, 1);
     return job;
 }
 

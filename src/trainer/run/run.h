@@ -2,7 +2,8 @@
  *
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
- *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, hostlane.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, hostlane.c,
+ *                                                                                    thread.c, forward.c
  *     alone      runs tasks one after another, with --serial                         alone.c
  *     flights    runs from when they are issued until they are retired               flights.c
  *     retire     sees tasks end that were issued                                     retire.c
@@ -152,7 +153,7 @@ struct observer {
 void add_observer(struct observer *observer);
 void remove_observer(struct observer *observer);
 
-/* ---- hostlane.c: threads of host lanes and forwarders ---------------------------------------------------------- */
+/* ---- thread.c: threads of host lanes and forwarders ------------------------------------------------------------ */
 
 /* Waits until all jobs of the thread are finished, ends it and sets *thread to NULL.  Does nothing for NULL. */
 void stop_thread(struct host_thread **thread);

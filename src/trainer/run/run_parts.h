@@ -90,7 +90,7 @@ void tell_issuing(struct list *list, const struct task *task, uint32_t iteration
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* ---- jobs for the threads of host lanes, and for forwarders: job.c, hostlane.c ------------------------------------ */
+/* ---- jobs, and the threads that run them: job.c, hostlane.c, thread.c ---------------------------------------------- */
 
 struct job;
 
@@ -120,10 +120,10 @@ struct job_queue {
 void append_job(struct job_queue *queue, struct job *job);
 struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
 
-/* A job for a run that is being issued, whose flight is given; give it to a thread, or to free_job().  It waits for the
- * same events as the run, or, if it is to be forwarded, for the end of the run's commands, the flight's `work`. */
+/* A job for a run that is being issued, whose flight is given; give it to a thread, or to free_job().  The first waits
+ * for the same events as the run, the second for none yet. */
 struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
-struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
+struct job *new_job_without_waits(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 
 void set_waits(struct job *job, const cl_event *events, cl_uint n); /* the job waits for these, and no others */
 
@@ -137,10 +137,29 @@ void complete_events(const struct job *job, cl_int status); /* with this status,
 void give_job(struct host_thread **place, const char *name, struct job *job);
 void free_job(struct job *job);
 
-void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
-
 /* Gives the job to the thread of its lane, with the user events by which other tasks wait for the task. */
 void give_to_lane(struct job *job);
+
+struct host_thread {
+    pthread_t thread;
+    pthread_mutex_t lock;   /* guards the fields below */
+    pthread_cond_t changed; /* one of them has changed */
+    struct job_queue queue; /* jobs that have not been taken */
+    bool busy;              /* a job has been taken and not finished */
+    bool stop;              /* the thread is to end when its queue is empty */
+};
+
+struct host_thread *start_thread(const char *name); /* for a lane of that name */
+void *run_jobs(void *host_thread);                  /* what the thread does until it is stopped */
+void wait_until_idle(struct host_thread *thread);   /* waits until all its jobs are finished; thread may be NULL */
+
+/* ---- forward.c --------------------------------------------------------------------------------------------------- */
+
+/* A job that waits for the end of the run's commands, the flight's `work`. */
+struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
+
+/* For each other context where tasks wait for this run, the job is to complete a user event there. */
+void add_foreign_events(struct job *job);
 
 /* Gives a forwarded job to the forwarder of its lane, with user events in the other contexts where tasks wait for the
  * run. */

@@ -86,3 +86,12 @@ struct value_before try_option(const char *option, const char *text)
     CHECK(known, "there is no option --%s", option);
     return try_value(known, text);
 }
+
+int given_heads(void) { return was_given("heads") ? own_settings.heads : 0; }
+
+void expect_heads(const struct config *config, const char *path)
+{
+    int given = given_heads();
+    if (given && given != config->heads)
+        fail(EXIT_USAGE, "%s has %d heads, not %d: leave --heads out", path, config->heads, given);
+}

@@ -118,15 +118,6 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
 
 /* ---- for others ------------------------------------------------------------------------------------------------- */
 
-int given_heads(void) { return was_given("heads") ? own_settings.heads : 0; }
-
-void expect_heads(const struct config *config, const char *path)
-{
-    int given = given_heads();
-    if (given && given != config->heads)
-        fail(EXIT_USAGE, "%s has %d heads, not %d: leave --heads out", path, config->heads, given);
-}
-
 uint32_t last_step(const struct settings *settings)
 {
     return (uint32_t)(settings->stop_after ? settings->stop_after : settings->steps);

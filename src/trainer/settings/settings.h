@@ -122,11 +122,6 @@ char *saved_model(const struct settings *settings); /* the path in --save DIR fo
  * process has one struct settings, which each call sets anew and returns. */
 struct settings *parse_settings(const struct usage *usage, int argc, char **argv);
 
-int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
-
-/* Ends the program if --heads says another number than the model (sample, check). */
-void expect_heads(const struct config *config, const char *path);
-
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 
 /* What messages say to a user who looks for a command that evaluates. */
@@ -137,6 +132,11 @@ uint32_t last_step(const struct settings *settings); /* the step after which yar
 /* ---- all_options.c ----------------------------------------------------------------------------------------------- */
 
 bool was_given(const char *option); /* has this run's command line or its config file the option of this name? */
+
+int given_heads(void); /* the number of --heads, for a model that does not say its own; 0: not given */
+
+/* Ends the program if --heads says another number than the model (sample, check). */
+void expect_heads(const struct config *config, const char *path);
 
 /* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
 const struct option *next_given(const struct option *before);

@@ -1,9 +1,9 @@
-/* add.c - adds tasks to a list: kernels, copies, work of the host. */
-#include "list.h"
+/* add.c - adds tasks to a list: kernels, work of the host, commands of their own.  copy.c adds copies. */
+#include "step_parts.h"
 
 #include <math.h>
 
-static struct task *add_task(struct list *list, struct lane *lane, const char *name)
+struct task *add_task(struct list *list, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
     struct task *task = append_task(list);
@@ -44,31 +44,6 @@ struct task *add_kernel(struct list *list, struct lane *lane, const char *name, 
         if (tensor)
             add_access(task, tensor, arg->given.mode);
         arg->given = (struct access){0};
-    }
-    return task;
-}
-
-/* Copies from the host's memory to the host's memory. */
-static void run_copy(void *argument, const struct task *task, uint32_t iteration)
-{
-    (void)argument;
-    const struct tensor *to = tensor_at(copy_target(task), iteration);
-    const struct tensor *from = tensor_at(copy_source(task), iteration);
-    memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
-}
-
-struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
-{
-    CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
-          from->bytes);
-    struct task *task = add_task(list, lane, name);
-    task->function = lane->device->is_host ? run_copy : NULL;
-    task->action = ACT_COPY;
-    add_access(task, to, ACCESS_WRITE);
-    add_access(task, from, ACCESS_READ);
-    if (copies_nothing(task)) {
-        task->seconds = 0;
-        task->bytes = 0;
     }
     return task;
 }

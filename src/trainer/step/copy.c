@@ -1,5 +1,14 @@
-/* copy.c - copies for a purpose: which lane they take, and copies that move no bytes. */
-#include "list.h"
+/* copy.c - adds copies to a list: uploads, downloads, and copies within a context. */
+#include "step_parts.h"
+
+/* Copies from the host's memory to the host's memory. */
+static void run_copy(void *argument, const struct task *task, uint32_t iteration)
+{
+    (void)argument;
+    const struct tensor *to = tensor_at(copy_target(task), iteration);
+    const struct tensor *from = tensor_at(copy_source(task), iteration);
+    memcpy(tensor_memory(to), tensor_memory(from), to->bytes);
+}
 
 bool copies_nothing(const struct task *task)
 {
@@ -7,6 +16,22 @@ bool copies_nothing(const struct task *task)
         return false; /* such a task may have fewer than two accesses */
     const struct tensor *to = copy_target(task), *from = copy_source(task);
     return to->storage == from->storage && to->offset == from->offset;
+}
+
+struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from)
+{
+    CHECK(to->bytes == from->bytes, "copy %s: %s has %zu bytes, %s has %zu", name, to->name, to->bytes, from->name,
+          from->bytes);
+    struct task *task = add_task(list, lane, name);
+    task->function = lane->device->is_host ? run_copy : NULL;
+    task->action = ACT_COPY;
+    add_access(task, to, ACCESS_WRITE);
+    add_access(task, from, ACCESS_READ);
+    if (copies_nothing(task)) {
+        task->seconds = 0;
+        task->bytes = 0;
+    }
+    return task;
 }
 
 struct task *add_copy_for(struct list *list, const char *name, struct tensor *to, struct tensor *from,

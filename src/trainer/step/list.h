@@ -114,10 +114,10 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes);
 
+/* ---- adding copies: copy.c --------------------------------------------------------------------------------------- */
+
 /* An upload, a download, or a copy within a context: the two tensors' devices say which. */
 struct task *add_copy(struct list *list, struct lane *lane, const char *name, struct tensor *to, struct tensor *from);
-
-/* ---- copies for a purpose: copy.c -------------------------------------------------------------------------------- */
 
 /* A copy up from the host, down to it, or within a context, on the device's lane for that purpose; between two devices
  * it is the sender's download lane. */

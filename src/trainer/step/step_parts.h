@@ -1,5 +1,5 @@
-/* step_parts.h - what the files that place tensors, and those that find edges, know of each other: list.h has place()
- * and depend() for others.
+/* step_parts.h - what the files that place tensors, those that find edges, and those that add tasks, know of each other:
+ * list.h has place(), depend() and the adders for others.
  *
  *     place.c       the idea: lives, the order in which they get addresses, one arena after another      begin here
  *     addresses.c   the lowest address that is free for the whole of a life
@@ -9,6 +9,8 @@
  *     depend.c      which task must wait for which                                                       begin here
  *     waits.c       which of these edges need a wait, since the others follow from them
  *     after.c       which tasks wait because the list says so, though no tensor does
+ *
+ *     add.c         adds tasks; copy.c adds copies                                                       begin here
  */
 #ifndef STEP_PARTS_H
 #define STEP_PARTS_H
@@ -34,6 +36,11 @@ struct arena {
     size_t slab_bytes[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
     int n_slabs;
 };
+
+/* ---- add.c ------------------------------------------------------------------------------------------------------- */
+
+/* A task of the list that does nothing yet.  It has the list's tags, and an origin of its own. */
+struct task *add_task(struct list *list, struct lane *lane, const char *name);
 
 /* ---- addresses.c ------------------------------------------------------------------------------------------------- */
 
