@@ -290,7 +290,7 @@ static void load_tile(local float *tile, const global float *x, int rows, int le
 #endif
 }
 
-/* The same of a flat array: `size` elements, of which `left` are there. */
+/* Loads `size` elements of a flat array, a *stretch*, of which `left` are there.  The rest of the tile is 0. */
 static void load_stretch(local float *tile, const global float *x, int size, int left)
 {
 #if WG > 1
@@ -310,7 +310,7 @@ static vec from_tile(const local float *tile, const global float *x, int row, in
 #endif
 }
 
-/* Likewise an element of a stretch. */
+/* Element i of a stretch: of the tile, or of x itself. */
 static float from_stretch(const local float *tile, const global float *x, int i)
 {
 #if WG > 1

@@ -8,8 +8,9 @@
  *     fill         x[i] = value                     gradients that begin at 0, model/build.c
  *     add_bias     y[n] += bias                     each row of y (N,C) after CLBlast's product, model/gemm.c; the
  *                                                   product of gemm.cl begins with the bias
- *     column_sum   db[c] = (old +) sum_n dout[n][c] the gradient of a bias, model/linear.c
- *     pick_row     out[c] = x[index[0]][c]          the last token's hidden state in a sample, train/build_lists.c
+ *     column_sum   db[c] = (old +)
+ *                          sum_n dout[n][c]         the gradient of a bias, model/linear.c
+ *     pick_row     out[c] = x[index[0]][c]          the last token's hidden state in a sample, train/sampler.c
  *
  * Of a flat array a work-group has BLOCK elements.  add_bias has a work-group for each row, pick_row a single one, and
  * column_sum one for COLUMN_BLOCK columns, each of which is a chain (common.cl, "sums in order").

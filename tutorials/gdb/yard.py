@@ -468,10 +468,12 @@ class Task(Command):
     def argument(t, a):
         kind = enum_word(a["kind"], "ARG_")
         if kind == "tensor":
-            return "no tensor" if int(a["i"]) < 0 else text(t["accesses"][int(a["i"])]["tensor"]["name"])
+            return "no tensor" if int(a["access"]) < 0 else text(t["accesses"][int(a["access"])]["tensor"]["name"])
         if kind == "float":
-            return "%g" % float(a["f"])
-        return "%d%s" % (int(a["i"]), " B of local memory" if kind == "local" else "")
+            return "%g" % float(a["real"])
+        if kind == "local":
+            return "%d B of local memory" % int(a["n_bytes"])
+        return "%d" % int(a["number"])
 
 
 def near_names(name, names):

@@ -27,7 +27,7 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
     const char *stages = recorded_option(from, "stages");
     must(parse_mesh(ckpt_given.mesh, 1, &mesh));
     mesh.zero = option_given(&ckpt_options, "zero") ? ckpt_given.zero : zero;
-    follow_order(&mesh, find_order(recorded_option(from, "pipeline")), config->layers);
+    follow_order(&mesh, turn_order_of(recorded_option(from, "pipeline")), config->layers);
     must(cut_layers_as_recorded(&mesh, config->layers, *stages ? stages : NULL));
     must(check_tp_ranks(config, &mesh));
     return mesh;

@@ -11,8 +11,8 @@ void *grow(void *items, size_t *cap, size_t wanted, size_t size)
 {
     if (wanted <= *cap)
         return items;
-    const size_t doubled = MAX(*cap * 2, 8);
-    const size_t larger = MAX(wanted, doubled);
+    size_t doubled = MAX(*cap * 2, 8);
+    size_t larger = MAX(wanted, doubled);
     items = reallocate(items, larger, size);
     memset((char *)items + *cap * size, 0, (larger - *cap) * size);
     *cap = larger;
@@ -33,7 +33,7 @@ static size_t search_between(size_t low, size_t high, const void *key, const voi
                              bool (*is_before)(const void *item, const void *key))
 {
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
         if (is_before((const char *)items + middle * size, key))
             low = middle + 1;
         else

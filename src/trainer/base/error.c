@@ -172,7 +172,7 @@ _Noreturn void fail_with(struct problem *problem)
         _Exit((int)problem->code);
     failing = true;
     pthread_mutex_lock(&one_failure);
-    const enum exit_code code = problem->code;
+    enum exit_code code = problem->code;
     print_problem("yard: ", problem);
     end_silently((int)code);
 }

@@ -67,7 +67,7 @@ struct foreign_words {
 /* The two functions of the folder that looks for foreign words, among those that all folders register. */
 struct option_table;
 struct foreign_lookup {
-    /* What find_foreign() returns. */
+    /* What explain_foreign() returns. */
     char *(*find)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
     /* Prints the foreign words of the options that the command takes, for the help. */
     void (*print)(FILE *out, const struct option_table *table, unsigned command);

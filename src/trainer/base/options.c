@@ -23,7 +23,7 @@ bool option_given(const struct option_table *table, const char *name)
 
 /* ---- words that are no options ---------------------------------------------------------------------------------- */
 
-char *find_foreign(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
+char *explain_foreign(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
     if (!table->foreign)
         return NULL;
@@ -50,7 +50,7 @@ static char *suggestion(const struct option_table *table, unsigned command, cons
 {
     if (is_left_out(typed))
         return format_string("this yard was built without%s", left_out);
-    char *known = find_foreign(table, command, typed, dashes);
+    char *known = explain_foreign(table, command, typed, dashes);
     if (known)
         return known;
     const char *nearest = nearest_option(table, command, typed);
@@ -287,7 +287,7 @@ bool wants_help(int argc, char **argv)
 /* The option that "--batch" or "-d" names, which `where` is; NULL: there is none. */
 static const struct option *find_typed(const struct option_table *table, const char *where)
 {
-    const bool is_long = where[1] == '-';
+    bool is_long = where[1] == '-';
     if (is_long)
         return find_option(table, where + 2);
     if (!where[1] || where[2])
@@ -318,7 +318,7 @@ static void expect_taken(const struct option_table *table, unsigned command, con
     }
     if (option->classes & command)
         return;
-    char *known = find_foreign(table, command, name, "--");
+    char *known = explain_foreign(table, command, name, "--");
     if (known)
         fail(EXIT_USAGE, "unknown option %s; %s", word, known);
     fail(EXIT_USAGE, "--%s is an option of %s, not of `yard %s`, whose options `yard %s --help` lists", option->name,

@@ -38,7 +38,7 @@ static void print_option(FILE *out, const struct option *option)
     }
     char *value = default_text(option);
     bool shown = *value && *value != '\n';
-    const bool joined = shown && ends_with(option->help, ")"); /* a remark and the default share a pair of brackets */
+    bool joined = shown && ends_with(option->help, ")"); /* a remark and the default share a pair of brackets */
     char *help = format_string("%.*s", (int)strlen(option->help) - joined, option->help);
     if (shown)
         append_text(&help, "%sdefault: %s)", joined ? "; " : " (", value);
@@ -53,7 +53,7 @@ void print_usage(FILE *out, const char *command, const char *takes, const char *
     char *folded = fold_text(text, HELP_WIDTH);
     fprintf(out, "usage: yard %s %s\n\nexamples:\n", command, takes);
     for (const char *at = examples; *at;) {
-        const int n = (int)strcspn(at, "\n");
+        int n = (int)strcspn(at, "\n");
         fprintf(out, "  yard %s%s%.*s\n", command, n ? " " : "", n, at);
         at += n + (at[n] == '\n');
     }

@@ -98,7 +98,7 @@ static void interrupt_by(int signal_number, const siginfo_t *from)
 
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 {
-    const int errno_before = errno;
+    int errno_before = errno;
     (void)context;
     interrupt_by(signal_number, from);
     errno = errno_before;
@@ -122,7 +122,7 @@ static bool take_unless_ignored(int number)
 
 /* Signals for which LLVM installs a handler that does nothing, when a driver compiles its first kernel. */
 static struct {
-    const int number;
+    int number;
     bool ours; /* our handler was installed for it at the start */
 } swallowed[] = {{SIGUSR1, false}, {SIGXCPU, false}};
 
@@ -179,7 +179,7 @@ void *allocate_shared(size_t bytes)
 /* Returns 0 in the child, which ends with its parent; in the parent the child's number. */
 static pid_t fork_child(void)
 {
-    const pid_t self = getpid();
+    pid_t self = getpid();
     fflush(NULL);             /* else the child would print the same text again */
     signal(SIGCHLD, SIG_DFL); /* where this signal is ignored, waitpid() does not learn how a child has ended */
     pid_t pid = fork();

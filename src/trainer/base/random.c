@@ -40,7 +40,7 @@ double random_uniform(uint64_t seed, uint32_t stream, uint32_t step, uint64_t el
 /* Box-Muller: a random radius and a random angle.  The radius uses 1 - u, in (0, 1], so that log() stays finite. */
 double random_normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t element)
 {
-    const double two_pi = 6.283185307179586;
+    double two_pi = 6.283185307179586;
     struct random4 r = random_words(seed, stream, step, element);
     double radius = sqrt(-2 * log(1 - unit_interval(r.word[0], r.word[1])));
     return radius * cos(two_pi * unit_interval(r.word[2], r.word[3]));

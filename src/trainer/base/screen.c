@@ -71,7 +71,7 @@ void erase_line(void)
 void show_busy(const char *activity, uint64_t begun, double share)
 {
     double seconds = 1e-9 * (double)(now_ns() - begun);
-    const double done = fmin(share, 1);
+    double done = fmin(share, 1);
     char text[96];
     if (seconds < 1 || !may_redraw() || !is_screen(STDERR_FILENO))
         return;

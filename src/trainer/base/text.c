@@ -41,7 +41,7 @@ FILE *begin_text(struct begun_text *begun)
 
 char *end_text(struct begun_text *begun)
 {
-    const bool failed = ferror(begun->out);
+    bool failed = ferror(begun->out);
     if (fclose(begun->out) || failed)
         fail(EXIT_USAGE, "out of memory on the host: a text of more than %zu bytes cannot be written", begun->bytes);
     return begun->text;
@@ -112,8 +112,8 @@ char *join_texts(char out[64], const char *a, const char *b)
 static int find_second_column(const char *line)
 {
     enum { LONGEST_LABEL = 30 };
-    const int end = (int)strcspn(line, "\n");
-    const int first = (int)strspn(line, " ");
+    int end = (int)strcspn(line, "\n");
+    int first = (int)strspn(line, " ");
     for (int at = first; at < MIN(end, LONGEST_LABEL); at++)
         if (begins_with(line + at, "  "))
             return at + (int)strspn(line + at, " ");
@@ -132,13 +132,13 @@ static int count_columns(const char *text, int n)
 /* Appends the text up to `end`, which has no line break, folded between words into lines of `columns` columns. */
 static void fold_line(char **out, const char *line, const char *end, int columns)
 {
-    const int hang = find_second_column(line);
+    int hang = find_second_column(line);
     int column = 0;
     while (line < end) {
-        const int blanks = (int)strspn(line, " ");
-        const int n = (int)strcspn(line + blanks, " \n");
-        const int wide = count_columns(line + blanks, n);
-        const bool breaks = column > hang && column + blanks + wide > columns;
+        int blanks = (int)strspn(line, " ");
+        int n = (int)strcspn(line + blanks, " \n");
+        int wide = count_columns(line + blanks, n);
+        bool breaks = column > hang && column + blanks + wide > columns;
         if (breaks) {
             append_text(out, "\n%*s%.*s", hang, "", n, line + blanks);
             column = hang + wide;
@@ -237,7 +237,7 @@ bool parse_bytes(const char *text, size_t *bytes)
             return false;
         shift = 10 * (int)(suffix - suffixes + 1);
     }
-    const double rest = ldexp(fraction, shift); /* bytes; only a number with a suffix may have a fraction */
+    double rest = ldexp(fraction, shift); /* bytes; only a number with a suffix may have a fraction */
     if (n > (SIZE_MAX >> shift) || fraction >= 1 || (shift == 0 && fraction > 0))
         return false;
     *bytes = ((size_t)n << shift) + (size_t)rest;
@@ -269,7 +269,7 @@ int edit_distance(const char *a, const char *b)
 /* Typing errors between what was typed and the word; none where the word only goes on. */
 static int typing_errors(const char *typed, const char *word)
 {
-    const size_t n = strlen(typed);
+    size_t n = strlen(typed);
     return n >= 3 && strncmp(word, typed, n) == 0 ? 0 : edit_distance(typed, word);
 }
 

@@ -30,7 +30,7 @@ void append_quoted(char **text, const char *word); /* appends a word, quoted whe
 struct begun_text {
     FILE *out;
     char *text;   /* set by the C library, complete when `out` is closed */
-    size_t bytes; /* the same */
+    size_t bytes; /* of `text`; set and complete when it is */
 };
 FILE *begin_text(struct begun_text *begun);
 char *end_text(struct begun_text *begun);

@@ -22,6 +22,6 @@ int run_train(int argc, char **argv); /* gets the words after the command's name
 
 /* ---- sample.c ---------------------------------------------------------------------------------------------------- */
 
-int run_sample(int argc, char **argv); /* the same */
+int run_sample(int argc, char **argv); /* takes and returns what run_train() does */
 
 #endif

@@ -45,7 +45,7 @@ int run_train(int argc, char **argv)
     struct trainer *trainer = new_trainer(settings, wanted);
     fill_in_settings(settings, trainer);
     fill_model(settings, trainer->model);
-    const enum exit_code result = train_loop(trainer);
+    enum exit_code result = train_loop(trainer);
     free_trainer(trainer);
     close_source(&settings->source);
     return (int)result;

@@ -34,8 +34,8 @@ double bits_per_byte(const struct dataset *dataset, double loss) { return loss /
 static void expect_enough(const struct dataset *dataset, const struct data_options *options, const struct files *train,
                           const struct files *val)
 {
-    const size_t window = (size_t)options->seq_len + 1;
-    const size_t batch = (size_t)options->batch * (size_t)options->seq_len + 1;
+    size_t window = (size_t)options->seq_len + 1;
+    size_t batch = (size_t)options->batch * (size_t)options->seq_len + 1;
     expect_tokens(train, "training", dataset->train.n, "--seq-len", window);
     if (options->window_order == ORDER_FILE)
         expect_tokens(train, "training", dataset->train.n, "--batch or --seq-len, or another --order", batch);
@@ -62,7 +62,7 @@ struct dataset *open_dataset(const struct data_options *given)
         load_texts(dataset, &options, &train, &val);
     else
         load_tokens(dataset, &options, &train, &val);
-    const int used = MAX(dataset->train.used, dataset->val.used);
+    int used = MAX(dataset->train.used, dataset->val.used);
     if (options.vocab && used > options.vocab)
         fail(EXIT_USAGE, "%s has token %d, but the model's vocabulary is %d; use data of its tokenizer", train.given,
              used - 1, options.vocab);

@@ -43,7 +43,7 @@ const char *file_of_data(const char *given);
 enum window_order { ORDER_SHUFFLE, ORDER_FILE };
 struct data_options {
     const char *path;     /* "self", a made text, a file, folder or glob; NULL: default_data() */
-    const char *val_data; /* likewise; NULL: val_share of the data */
+    const char *val_data; /* as for `path`; NULL: val_share of the data */
     double val_share;     /* 0 to 1; 0: no validation */
     const char *tokens;   /* what a token of text is: a word of --tokens; NULL: a byte */
     enum window_order window_order;

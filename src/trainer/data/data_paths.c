@@ -181,8 +181,8 @@ static void check_files(struct files *files, bool named)
 static void fill_paths(struct files *files)
 {
     const char *given = files->given;
-    const bool folder = is_folder(given);
-    const bool is_file = !folder && access(given, F_OK) == 0;
+    bool folder = is_folder(given);
+    bool is_file = !folder && access(given, F_OK) == 0;
     char *pattern = folder ? format_string("%s/*", given) : copy_string(given);
     size_t folders = 0;
     if (is_file)

@@ -82,7 +82,7 @@ void load_texts(struct dataset *dataset, const struct data_options *options, con
 {
     const char *word = word_of_tokens(options);
     const struct tokenizer *known = options->tokenizer.n ? &options->tokenizer : NULL;
-    const bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
+    bool as_bytes = known ? known->kind != &token_chars : strcmp(word, "chars") != 0;
     if (known && known->takes_ids)
         fail(EXIT_USAGE, "the model was trained on token numbers, but %s is text; give .bin files, or --tokens FILE",
              train->given);
@@ -113,13 +113,13 @@ void load_texts(struct dataset *dataset, const struct data_options *options, con
 static void cut_tokens(struct dataset *dataset, double share, size_t parts)
 {
     uint16_t *tokens = dataset->train.tokens;
-    const size_t n = dataset->train.n;
+    size_t n = dataset->train.n;
     uint16_t *val = allocate((size_t)((double)n * share) + parts + 1, sizeof *val);
     dataset->train.n = 0;
     for (size_t p = 0; p < parts; p++) {
-        const size_t begin = n * p / parts;
-        const size_t size = n * (p + 1) / parts - begin;
-        const size_t n_train = (size_t)((double)size * (1 - share));
+        size_t begin = n * p / parts;
+        size_t size = n * (p + 1) / parts - begin;
+        size_t n_train = (size_t)((double)size * (1 - share));
         memcpy(val + dataset->val.n, tokens + begin + n_train, (size - n_train) * sizeof *tokens);
         memmove(tokens + dataset->train.n, tokens + begin, n_train * sizeof *tokens);
         dataset->train.n += n_train;
@@ -160,7 +160,7 @@ static struct tokenizer tokenizer_of_ids(const struct data_options *options, con
 void load_tokens(struct dataset *dataset, const struct data_options *options, const struct files *train,
                  const struct files *val)
 {
-    const bool known = options->tokenizer.n > 0;
+    bool known = options->tokenizer.n > 0;
     if (known && options->tokenizer.kind == &token_chars)
         fail(EXIT_USAGE, "the model was trained on characters, but %s holds token numbers; give it text", train->given);
     load_ids(&dataset->train, train);

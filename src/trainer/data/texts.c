@@ -45,7 +45,7 @@ static void unpack_text(struct text *text)
 static void read_text_file(struct text *text, bool as_bytes)
 {
     const struct file_kind *kind = kind_of_file(text->name);
-    const bool packed = kind && kind->kind == KIND_GZIP;
+    bool packed = kind && kind->kind == KIND_GZIP;
     if (!packed)
         text->mapped = map_large(text->name, &text->memory);
     text->n = text->mapped;
@@ -53,7 +53,7 @@ static void read_text_file(struct text *text, bool as_bytes)
         text->memory = read_whole(text->name, &text->n);
     if (packed)
         unpack_text(text);
-    const size_t mark = byte_order_mark(text->memory, text->n);
+    size_t mark = byte_order_mark(text->memory, text->n);
     text->bytes = text->memory + mark;
     text->n -= mark;
     text->before = mark;
@@ -112,7 +112,7 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
 {
     size_t at = 0; /* where the text begins in all texts together */
     for (const struct text *text = all->texts; text < all->texts + all->n; text++) {
-        const size_t from = MAX(begin, at), until = MIN(end, at + text->n);
+        size_t from = MAX(begin, at), until = MIN(end, at + text->n);
         if (from < until) {
             to->texts = grow(to->texts, &to->cap, to->n + 1, sizeof *to->texts);
             to->texts[to->n++] = (struct text){.name = text->name,
@@ -143,14 +143,14 @@ static size_t first_byte(const struct texts *all, size_t place)
 
 void cut_texts(const struct texts *all, double share, size_t parts, struct texts *train, struct texts *val)
 {
-    const size_t bytes = count_bytes(all);
+    size_t bytes = count_bytes(all);
     size_t from = 0; /* where the part begins: where the one before it has ended */
     for (size_t p = 0; p < parts; p++) {
-        const size_t begin = bytes * p / parts;
-        const size_t end = bytes * (p + 1) / parts;
-        const size_t n_train = (size_t)((double)(end - begin) * (1 - share));
-        const size_t cut = first_byte(all, begin + n_train);
-        const size_t until = first_byte(all, end);
+        size_t begin = bytes * p / parts;
+        size_t end = bytes * (p + 1) / parts;
+        size_t n_train = (size_t)((double)(end - begin) * (1 - share));
+        size_t cut = first_byte(all, begin + n_train);
+        size_t until = first_byte(all, end);
         add_text_range(train, all, from, cut);
         add_text_range(val, all, cut, until);
         from = until;

@@ -235,7 +235,7 @@ static const char *without_folder(void) { return is_left_out("tokens") ? "; this
 /* Does the text begin with the kind's name, and then end or have one of these characters? */
 static bool begins_with_name(const struct token_kind *kind, const char *text, const char *next)
 {
-    const size_t length = strlen(kind->name);
+    size_t length = strlen(kind->name);
     return strncmp(text, kind->name, length) == 0 && (!text[length] || strchr(next, text[length]));
 }
 
@@ -313,7 +313,7 @@ struct tokenizer tokenizer_beside(const char *model)
 
 void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model)
 {
-    const int n = tokenizer->n;
+    int n = tokenizer->n;
     if (n <= vocab)
         return;
     if (!tokenizer->kind->drop || !tokenizer->kind->drop(tokenizer, vocab))

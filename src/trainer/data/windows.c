@@ -41,7 +41,7 @@ void dataset_window(const struct dataset *dataset, const struct window *window, 
 {
     CHECK(window->step >= 0 && window->sample >= 0 && window->sample < window->batch, "step %lld, sample %d of %d",
           (long long)window->step, window->sample, window->batch);
-    const uint64_t length = (uint64_t)window->seq_len, batch = (uint64_t)window->batch, n = dataset->train.n;
+    uint64_t length = (uint64_t)window->seq_len, batch = (uint64_t)window->batch, n = dataset->train.n;
     if (window->window_order == ORDER_FILE) {
         uint64_t stride = batch * length;
         uint64_t batches = (n - 1) / stride; /* batches until the file's beginning comes again */

@@ -25,7 +25,7 @@ static uint64_t hash_settings(void)
     return sum;
 }
 
-struct cache_entry find_cache_entry(const struct device *device, const char *options, const char *source)
+struct cache_entry new_cache_entry(const struct device *device, const char *options, const char *source)
 {
     static const cl_device_info of_device[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     const char *folder = getenv("YARD_CACHE");
@@ -101,7 +101,7 @@ void keep_program(const struct device *device, const struct cache_entry *entry, 
         return;
     cl_uint n = context_devices(device, ids);
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL));
-    const size_t size = sizes[0];
+    size_t size = sizes[0];
     unsigned char *binary = allocate(size + 1, 1);
     unsigned char *binaries[MOST_DEVICES] = {binary}; /* the others are NULL: OpenCL leaves them out */
     CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *binaries, binaries, NULL));

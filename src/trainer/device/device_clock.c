@@ -56,7 +56,7 @@ enum time_source event_times(const struct device *device, cl_event event, uint64
                              struct command_times *times)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
-    const uint64_t offset = (uint64_t)device->clock.offset;
+    uint64_t offset = (uint64_t)device->clock.offset;
     times->start = times->queued;
     times->end = times->seen;
     if (!device->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
@@ -64,7 +64,7 @@ enum time_source event_times(const struct device *device, cl_event event, uint64
         return TIMES_MISSING;
     if (began > ended || began + offset + SLACK_NS < times->queued || ended + offset > times->seen + SLACK_NS)
         return TIMES_MISSING;
-    const bool stepped_back = began + device->clock.step < *last_end;
+    bool stepped_back = began + device->clock.step < *last_end;
     if (stepped_back)
         began = *last_end;
     *last_end = MAX(*last_end, ended);

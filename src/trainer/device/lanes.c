@@ -111,7 +111,7 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
 
 void choose_tile(struct device *device)
 {
-    const unsigned vector = device->shape.vector; /* gemm.cl has this table, and says why */
+    unsigned vector = device->shape.vector; /* gemm.cl has this table, and says why */
     device->shape.tile_rows = vector == 1 ? 4 : 6;
     device->shape.tile_vectors = vector == 1 || vector == 16 ? 4 : 2;
 }
@@ -136,7 +136,7 @@ struct device *set_up_device(struct machine *machine, int i, const char *id, siz
     snprintf(device->name, sizeof device->name, "%s", id);
     if (!host)
         device->context = &machine->contexts[0];
-    const enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE, last = host ? LANE_FEED : LANE_DOWNLOAD;
+    enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE, last = host ? LANE_FEED : LANE_DOWNLOAD;
     for (enum lane_kind kind = first; kind <= last; kind++)
         add_lane(machine, device, kind, 0);
     return device;

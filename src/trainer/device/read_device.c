@@ -27,13 +27,13 @@ unsigned own_vector_width(cl_device_id id)
 static unsigned kernel_work_group(const struct device *device)
 {
     const char *forced = getenv("YARD_WG");
-    const unsigned fits = 256 / device->shape.vector; /* common.cl: what a work-group keeps in local memory */
+    unsigned fits = 256 / device->shape.vector; /* common.cl: what a work-group keeps in local memory */
     int64_t wanted = device->shape.one_item ? 1 : GPU_WORK_GROUP;
     if (forced && (!parse_int(forced, &wanted) || wanted < 1 || wanted > fits))
         fail(EXIT_USAGE, "YARD_WG=%s: with vectors of %u the kernels know work-groups of 1 to %u work-items", forced,
              device->shape.vector, fits);
-    const size_t allowed = MIN(fits, device->shape.most_items);
-    const size_t most = MIN((size_t)wanted, allowed);
+    size_t allowed = MIN(fits, device->shape.most_items);
+    size_t most = MIN((size_t)wanted, allowed);
     unsigned power = 1;
     while (power * 2 <= most)
         power *= 2;

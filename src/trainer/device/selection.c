@@ -38,18 +38,18 @@ static const char *default_device(char text[32])
 static bool read_selection(const char **at, struct selection *selection)
 {
     enum { END = 10000 };
-    const int platform = parse_number(at, END);
+    int platform = parse_number(at, END);
     if (platform == NONE || **at != ':')
         return false;
     (*at)++;
-    const int device = parse_number(at, END);
+    int device = parse_number(at, END);
     if (device == NONE)
         return false;
     *selection = (struct selection){.platform = (uint16_t)platform, .device = (uint16_t)device};
-    const char kind = **at;
+    char kind = **at;
     if (kind == '/' || kind == 'x') {
         (*at)++;
-        const int count = parse_number(at, END);
+        int count = parse_number(at, END);
         if (count < 1)
             return false;
         if (kind == '/')
@@ -66,7 +66,7 @@ static _Noreturn void refuse_selection(const struct selection *selection, const 
     cl_device_id devices[MOST_PER_PLATFORM];
     char *known = NULL;
     for (unsigned p = 0; p < n; p++) {
-        const cl_uint count = get_devices(platforms[p], devices);
+        cl_uint count = get_devices(platforms[p], devices);
         for (unsigned d = 0; d < count; d++)
             append_text(&known, "%s%u:%u", known ? ", " : "", p, d);
     }
@@ -80,7 +80,7 @@ static cl_device_id find_device(const struct selection *selection)
 {
     cl_platform_id platforms[MOST_PLATFORMS];
     cl_device_id devices[MOST_PER_PLATFORM];
-    const cl_uint n = load_platforms(platforms);
+    cl_uint n = load_platforms(platforms);
     cl_uint count = 0;
     if (selection->platform < n) {
         count = get_devices(platforms[selection->platform], devices);
@@ -94,9 +94,9 @@ static cl_device_id find_device(const struct selection *selection)
 
 static void add_sub_devices(struct machine *machine, const struct selection *selection, cl_device_id root)
 {
-    const cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
-    const bool can_be_cut = device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES) >= 2;
-    const cl_uint most = can_be_cut ? MIN(units, MOST_DEVICES) : 1;
+    cl_uint units = (cl_uint)device_number(root, CL_DEVICE_MAX_COMPUTE_UNITS);
+    bool can_be_cut = device_number(root, CL_DEVICE_PARTITION_MAX_SUB_DEVICES) >= 2;
+    cl_uint most = can_be_cut ? MIN(units, MOST_DEVICES) : 1;
     cl_device_id pieces[64];
     cl_uint n = 0;
     if (!can_be_cut || selection->pieces > most)

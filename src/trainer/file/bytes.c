@@ -101,7 +101,7 @@ size_t map_large(const char *path, char **memory)
 {
     enum { LARGE = 64 << 20 };
     struct reader *reader = open_reader(path);
-    const size_t size = (size_t)reader->size;
+    size_t size = (size_t)reader->size;
     void *mapped = MAP_FAILED;
     if (size >= LARGE)
         mapped = mmap(NULL, size, PROT_READ, MAP_PRIVATE, reader->fd, 0);
@@ -122,7 +122,7 @@ void unmap(char *memory, size_t size)
 size_t byte_order_mark(const char *text, size_t n)
 {
     static const char mark[] = "\xEF\xBB\xBF";
-    const size_t length = sizeof mark - 1;
+    size_t length = sizeof mark - 1;
     return n >= length && memcmp(text, mark, length) == 0 ? length : 0;
 }
 
@@ -141,7 +141,7 @@ struct unpacking {
 static int unpack_some(struct unpacking *unpacking, z_stream *z)
 {
     enum { AT_ONCE = 1 << 20, LARGE = 256 << 20, MOST_PACKED = 100 };
-    const size_t offered = MIN(unpacking->n_packed - unpacking->at, (size_t)AT_ONCE);
+    size_t offered = MIN(unpacking->n_packed - unpacking->at, (size_t)AT_ONCE);
     unpacking->text = grow(unpacking->text, &unpacking->room, unpacking->used + AT_ONCE + 1, 1);
     z->next_in = (Bytef *)(unpacking->packed + unpacking->at);
     z->avail_in = (uInt)offered;

@@ -31,8 +31,8 @@ static bool is_gzip_header(const struct glimpse *glimpse)
     if (glimpse->n < 10)
         return false;
     const unsigned char *byte = (const unsigned char *)glimpse->bytes;
-    const unsigned char flags = byte[3], packing = byte[8];
-    const unsigned char system = byte[9];
+    unsigned char flags = byte[3], packing = byte[8];
+    unsigned char system = byte[9];
     bool known_packing = packing == 0 || packing == 2 || packing == 4;
     bool known_system = system <= 13 || system == 255;
     return flags < 0x20 && known_packing && known_system;
@@ -91,7 +91,7 @@ static const struct file_kind *kind_of_glimpse(const struct glimpse *glimpse)
 const struct file_kind *kind_of_bytes(const char *bytes, size_t n)
 {
     struct glimpse glimpse = {.bytes = bytes, .n = MIN(n, (size_t)LOOKED_AT), .size = n};
-    const size_t last = MIN(n, (size_t)GLIMPSE_LAST);
+    size_t last = MIN(n, (size_t)GLIMPSE_LAST);
     memcpy(glimpse.last + GLIMPSE_LAST - last, bytes + n - last, last);
     return kind_of_glimpse(&glimpse);
 }
@@ -103,16 +103,13 @@ const struct file_kind *kind_of_file(const char *path)
     struct glimpse glimpse = {
         .bytes = bytes, .n = (size_t)MIN(reader->size, (uint64_t)LOOKED_AT), .size = reader->size};
     read_at(reader, bytes, glimpse.n, 0);
-    const size_t last = (size_t)MIN(reader->size, (uint64_t)GLIMPSE_LAST);
+    size_t last = (size_t)MIN(reader->size, (uint64_t)GLIMPSE_LAST);
     read_at(reader, glimpse.last + GLIMPSE_LAST - last, last, reader->size - last);
     close_reader(reader);
     return kind_of_glimpse(&glimpse);
 }
 
-bool is_foreign(const struct file_kind *kind)
-{
-    return kind && kind->kind != KIND_LOG && kind->kind != KIND_CHROME && kind->kind != KIND_PROFILE;
-}
+bool is_foreign(const struct file_kind *kind) { return kind && kind->kind < KINDS_OF_TEXT; }
 
 void refuse_folder(const char *path, const char *wanted)
 {
@@ -150,7 +147,7 @@ char *read_text(const char *path)
         if (text[i] == '\0')
             fail(EXIT_USAGE, "%s, line %d holds a zero byte; expected a text file", path, line);
     }
-    const size_t mark = byte_order_mark(text, n);
+    size_t mark = byte_order_mark(text, n);
     memmove(text, text + mark, n - mark + 1);
     return text;
 }

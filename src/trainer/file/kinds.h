@@ -14,7 +14,8 @@ enum known_kind {
     KIND_PNG,
     KIND_TRACE,
     KIND_SNAPSHOT,
-    KIND_LOG,
+    KINDS_OF_TEXT, /* those from here on can be read as text */
+    KIND_LOG = KINDS_OF_TEXT,
     KIND_CHROME,
     KIND_PROFILE,
     KIND_STEP_FILE /* no file is known as one by its bytes: a person writes it */

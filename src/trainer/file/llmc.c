@@ -110,7 +110,7 @@ static void check_llmc_model(const struct llmc_model *file, const int32_t header
              "%s is damaged: padded_vocab %d (header word 7) is less than vocab %d (word 3); get a fresh copy", path,
              file->padded_vocab, file->vocab);
     const uint64_t C = (uint64_t)file->channels, L = (uint64_t)file->layers;
-    const uint64_t elements = (uint64_t)(file->padded_vocab + file->max_seq_len + 2) * C + L * (12 * C + 13) * C;
+    uint64_t elements = (uint64_t)(file->padded_vocab + file->max_seq_len + 2) * C + L * (12 * C + 13) * C;
     if (file->file->size != LLMC_HEADER_BYTES + 4 * elements)
         fail(EXIT_FAILED,
              "%s is damaged: its header asks for %llu parameters, that is %llu bytes, but it has %llu; get a fresh "
@@ -170,8 +170,8 @@ uint16_t *read_token_shard(const char *path, size_t *n)
 
 static bool is_day(int32_t number)
 {
-    const int32_t year = number / 10000, month = number / 100 % 100;
-    const int32_t day = number % 100;
+    int32_t year = number / 10000, month = number / 100 % 100;
+    int32_t day = number % 100;
     return year >= 2023 && year < 2050 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
@@ -236,7 +236,7 @@ static struct halves count_halves(const uint16_t *tokens, size_t n, bool big_end
     enum { MOST = 1 << 20, SMALL = 16 /* x 65536: no vocabulary is larger */ };
     struct halves h = {.pairs = MIN(n, (size_t)MOST) / 2, .eight = n % 4 == 0};
     for (size_t i = 0; i < h.pairs; i++) {
-        const uint16_t first = tokens[2 * i], second = tokens[2 * i + 1];
+        uint16_t first = tokens[2 * i], second = tokens[2 * i + 1];
         uint16_t high = second;
         uint16_t low = first;
         if (big_endian) {
@@ -278,7 +278,7 @@ static bool is_text_character(uint32_t c) { return c >= ' ' || c == '\t' || c ==
 static bool looks_like_text(const char *bytes, size_t size)
 {
     enum { LEAST = 64, MOST = 4096 };
-    const size_t n = MIN(size, (size_t)MOST);
+    size_t n = MIN(size, (size_t)MOST);
     size_t at = 0;
     while (at < n) {
         uint32_t c = 0;

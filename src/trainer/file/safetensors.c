@@ -295,7 +295,7 @@ static void need_dtype(const struct safetensors *st, const struct st_tensor *sto
 
 void read_floats(const struct safetensors *st, const struct st_tensor *stored, float *into)
 {
-    const bool direct = stored->dtype == DTYPE_F32; /* the file's bytes are the floats */
+    bool direct = stored->dtype == DTYPE_F32; /* the file's bytes are the floats */
     bool fits = direct || stored->dtype == DTYPE_F16 || stored->dtype == DTYPE_BF16 || stored->dtype == DTYPE_F64;
     need_dtype(st, stored, fits, "floating point: F32, F16, BF16 or F64");
     if (direct) {
@@ -305,7 +305,7 @@ void read_floats(const struct safetensors *st, const struct st_tensor *stored, f
     void *raw = allocate((size_t)stored->bytes, 1); /* aligned for all types */
     const double *doubles = raw;
     const uint16_t *halves = raw;
-    const size_t n = st_elements(stored);
+    size_t n = st_elements(stored);
     read_at(st->file, raw, (size_t)stored->bytes, stored->offset);
     for (size_t i = 0; i < n; i++) {
         if (stored->dtype == DTYPE_F64)

@@ -161,7 +161,7 @@ static bool is_named_before(const void *item, const void *key)
 /* The tensor of that bare name; NULL: there is none. */
 static struct named *find_named(struct weights *weights, const char *bare)
 {
-    const size_t i = lower_bound(bare, weights->named, weights->n, sizeof *weights->named, is_named_before);
+    size_t i = lower_bound(bare, weights->named, weights->n, sizeof *weights->named, is_named_before);
     if (i == weights->n || strcmp(weights->named[i].bare, bare) != 0)
         return NULL;
     if (i + 1 < weights->n && strcmp(weights->named[i + 1].bare, bare) == 0)
@@ -313,9 +313,9 @@ static bool same_values(const struct named *a, const struct named *b)
 static bool is_tied(struct weights *weights, const struct statements *statements)
 {
     struct named *embedding = find_named(weights, embedding_name), *head = find_named(weights, head_name);
-    const bool both = embedding && head;
+    bool both = embedding && head;
     const struct statement *by = find_tied_field(statements); /* the statement that decides; NULL: there is none */
-    const bool said_false = by && !says_tied(by);
+    bool said_false = by && !says_tied(by);
     if (said_false && !both)
         fail(EXIT_FAILED, "%s says %s false, but %s has no tensor %s: its head is missing", by->where, TIED_FIELD,
              weights->path, embedding ? head_name : embedding_name);
@@ -323,11 +323,11 @@ static bool is_tied(struct weights *weights, const struct statements *statements
         return true;
     if (said_false)
         return false;
-    const bool same = same_values(embedding, head);
+    bool same = same_values(embedding, head);
     if (by && !same)
         warn("%s is left out: %s says %s true, so the head is %s, which has other values", head->tensor->name,
              by->where, TIED_FIELD, embedding->tensor->name);
-    const bool tied = by || same;
+    bool tied = by || same;
     if (!tied && statements->n && ends_with(statements->all[0].where, MODEL_CONFIG))
         warn("%s does not say %s, and %s and %s differ: both are taken, as if it said false", statements->all[0].where,
              TIED_FIELD, embedding->tensor->name, head->tensor->name);

@@ -110,7 +110,7 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *parts, int n,
                                 enum sums_in where)
 {
-    const bool in_place = where == SUMS_IN_PLACE;
+    bool in_place = where == SUMS_IN_PLACE;
     struct tensor **sums = allocate((size_t)n, sizeof *sums);
     for (int k = 0; k < n; k++) {
         struct tensor *sum = parts[k * n];

@@ -10,8 +10,8 @@
  * first pipeline, 2 and 3 of the second; with tp=2 beside it, each of these four is a group of two neighbouring ranks.
  *
  * A pipeline has n_stages() stages, one for each device or several (chunks).  Stage s is on the device with coordinate
- * s % pp.  A folded pipeline goes down the devices and up again: its even chunks are as above, and in its odd chunks
- * the first stage is on the last device.
+ * s % pp.  A folded pipeline goes down the devices and up again: the first stage of its even chunks is on
+ * the first device, and that of its odd chunks on the last one.
  *
  * Protocol: parse_mesh(), cut_layers() when the number of layers is known, then only looks at the mesh, free_mesh().
  */

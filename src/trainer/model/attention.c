@@ -69,7 +69,7 @@ static struct operand square(const struct heads *heads, struct tensor *att)
 }
 
 /* A product for each sequence and head; operands are still to be set. */
-static struct gemm product(const struct heads *heads, enum gemm_form form, int m, int n, int k)
+static struct gemm product_of_heads(const struct heads *heads, enum gemm_form form, int m, int n, int k)
 {
     return (struct gemm){.form = form, .m = m, .n = n, .k = k, .batch = heads->batch, .heads = heads->heads};
 }
@@ -82,7 +82,7 @@ static struct gemm product(const struct heads *heads, enum gemm_form form, int m
 static void add_dv(struct builder *b, const struct heads *heads, struct tensor *dqkv, struct tensor *att,
                    struct tensor *dout)
 {
-    struct gemm dv = product(heads, GEMM_TN, heads->t, heads->hs, heads->t);
+    struct gemm dv = product_of_heads(heads, GEMM_TN, heads->t, heads->hs, heads->t);
     dv.a = square(heads, att);
     dv.b = one_head(heads, dout);
     dv.c = part(heads, dqkv, THIRD_V);
@@ -95,7 +95,7 @@ static void add_dv(struct builder *b, const struct heads *heads, struct tensor *
 static void add_dq(struct builder *b, const struct heads *heads, struct tensor *dqkv, struct tensor *ds,
                    struct tensor *qkv)
 {
-    struct gemm dq = product(heads, GEMM_NN, heads->t, heads->hs, heads->t);
+    struct gemm dq = product_of_heads(heads, GEMM_NN, heads->t, heads->hs, heads->t);
     dq.a = square(heads, ds);
     dq.b = part(heads, qkv, THIRD_K);
     dq.c = part(heads, dqkv, THIRD_Q);
@@ -108,7 +108,7 @@ static void add_dq(struct builder *b, const struct heads *heads, struct tensor *
 static void add_dk(struct builder *b, const struct heads *heads, struct tensor *dqkv, struct tensor *ds,
                    struct tensor *qkv)
 {
-    struct gemm dk = product(heads, GEMM_TN, heads->t, heads->hs, heads->t);
+    struct gemm dk = product_of_heads(heads, GEMM_TN, heads->t, heads->hs, heads->t);
     dk.a = square(heads, ds);
     dk.b = part(heads, qkv, THIRD_Q);
     dk.c = part(heads, dqkv, THIRD_K);
@@ -125,7 +125,7 @@ static void plain_backward(struct builder *b, const struct op *op)
     struct tensor *dqkv = new_gradient(b, op, ".dqkv", qkv);
     struct tensor *datt = new_gradient(b, op, ".datt", att); /* softmax_backward makes ds of it, in place */
     int rows = heads.batch * heads.heads * heads.t;
-    struct gemm datt_product = product(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
+    struct gemm datt_product = product_of_heads(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
     datt_product.a = one_head(&heads, dout);
     datt_product.b = part(&heads, qkv, THIRD_V);
     datt_product.c = square(&heads, datt);
@@ -149,7 +149,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     int rows = heads.batch * heads.heads * heads.t;
     struct tensor *att = activation(b, "attn.att", SHAPE(heads.batch, heads.heads, heads.t, heads.t));
     att->cheap = true;
-    struct gemm scores = product(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
+    struct gemm scores = product_of_heads(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
     scores.a = part(&heads, qkv, THIRD_Q);
     scores.b = part(&heads, qkv, THIRD_K);
     scores.c = square(&heads, att);
@@ -160,7 +160,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
                                   IN(att),
                                   INT(heads.t), FLOAT(heads.scale));
     set_traffic(softmax, 1.5 * (double)rows * heads.t);
-    struct gemm mix = product(&heads, GEMM_NN, heads.t, heads.hs, heads.t);
+    struct gemm mix = product_of_heads(&heads, GEMM_NN, heads.t, heads.hs, heads.t);
     mix.a = square(&heads, att);
     mix.b = part(&heads, qkv, THIRD_V);
     mix.c = one_head(&heads, out);
@@ -200,9 +200,9 @@ static struct tiles choose_tiles(const struct device *device, int hs, enum flash
     int least = (int)(device->shape.vector * device->shape.tile_vectors);
     for (int columns = MOST; columns >= least; columns /= 2)
         for (int rows = MOST; rows >= LEAST_ROWS; rows /= 2) {
-            const int owned = cost->n_owned * hs * columns;
-            const int streams = cost->n_streams * rows * (hs + 1 + columns);
-            const size_t floats = (size_t)(owned + streams + VECTORS * columns);
+            int owned = cost->n_owned * hs * columns;
+            int streams = cost->n_streams * rows * (hs + 1 + columns);
+            size_t floats = (size_t)(owned + streams + VECTORS * columns);
             if (floats * ELEMENT_BYTES <= device->shape.local_memory)
                 return (struct tiles){columns, rows, floats * ELEMENT_BYTES};
         }

@@ -36,8 +36,8 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
  * and ends of loops too, so one of our rounds may be four of its own. */
 static void check_loops(const struct device *device, int channels, int tokens)
 {
-    const size_t parts = ceil_div((size_t)channels, (size_t)device->shape.work_group * device->shape.vector);
-    const size_t most = SHORT_LOOPS / 4 / parts;
+    size_t parts = ceil_div((size_t)channels, (size_t)device->shape.work_group * device->shape.vector);
+    size_t most = SHORT_LOOPS / 4 / parts;
     if (device->quirks.short_loops && (size_t)tokens > most)
         fail(EXIT_USAGE,
              "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "

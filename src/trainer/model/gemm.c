@@ -62,14 +62,14 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
  * read it, and not if a triangle of it is left out. */
 static struct gemm_blocking choose_blocking(const struct device *device, const struct gemm *gemm)
 {
-    const size_t m = (size_t)gemm->m;
-    const size_t columns = device->shape.tile_vectors * device->shape.vector; /* a panel's */
-    const size_t all = round_up((size_t)gemm->n, columns);
-    const size_t room = room_of(device);
-    const size_t least = MIN(4 * columns, all);
-    const size_t depth = choose_depth(room, (size_t)gemm->k, least);
-    const size_t widest = MIN(MIN(room / depth - A_ROWS, MOST_SPAN), all);
-    const bool may_pack = gemm->form == GEMM_TN && gemm->causal == CAUSAL_NONE;
+    size_t m = (size_t)gemm->m;
+    size_t columns = device->shape.tile_vectors * device->shape.vector; /* a panel's */
+    size_t all = round_up((size_t)gemm->n, columns);
+    size_t room = room_of(device);
+    size_t least = MIN(4 * columns, all);
+    size_t depth = choose_depth(room, (size_t)gemm->k, least);
+    size_t widest = MIN(MIN(room / depth - A_ROWS, MOST_SPAN), all);
+    bool may_pack = gemm->form == GEMM_TN && gemm->causal == CAUSAL_NONE;
     struct gemm_blocking best = {.depth = (int)depth};
     double best_time = INFINITY;
     for (size_t span = least; span <= widest; span += columns)
@@ -99,9 +99,9 @@ static struct gemm_strides strides_of(const struct operand *x, bool transposed)
 
 static struct grid own_grid(const struct gemm *gemm, const struct gemm_blocking *blocking)
 {
-    const size_t spans = ceil_div((size_t)gemm->n, (size_t)blocking->span);
-    const size_t bands = ceil_div((size_t)gemm->m, (size_t)blocking->band);
-    const size_t matrices = (size_t)(gemm->batch * gemm->heads);
+    size_t spans = ceil_div((size_t)gemm->n, (size_t)blocking->span);
+    size_t bands = ceil_div((size_t)gemm->m, (size_t)blocking->band);
+    size_t matrices = (size_t)(gemm->batch * gemm->heads);
     return (struct grid){.dims = 3, .global = {spans, bands, matrices}, .local = {1, 1, 1}};
 }
 
@@ -187,8 +187,8 @@ static struct call_operand make_call_operand(const struct operand *operand, bool
 
 static struct call make_call(const struct gemm *gemm, CLBlastLayout layout)
 {
-    const bool by_columns = layout == CLBlastLayoutColMajor;
-    const bool by_head = gemm->heads < gemm->batch;
+    bool by_columns = layout == CLBlastLayoutColMajor;
+    bool by_head = gemm->heads < gemm->batch;
     struct call call = by_columns ? make_call_by_columns(gemm) : make_call_by_rows(gemm);
     call.outer = (size_t)(by_head ? gemm->heads : gemm->batch);
     call.inner = (size_t)(by_head ? gemm->batch : gemm->heads);
@@ -212,11 +212,11 @@ static size_t begin_of(const struct call *call, int operand, size_t z)
 static size_t guess_work(const struct call *call)
 {
     enum { TILE = 128, DEPTH = 32, LEAST = 704 };
-    const size_t m = round_up(call->m, TILE);
-    const size_t n = round_up(call->n, TILE);
-    const size_t k = round_up(call->k, DEPTH);
-    const bool whole = m == call->m && n == call->n && k == call->k && call->outer * call->inner == 1;
-    const bool columns = call->layout == CLBlastLayoutColMajor;
+    size_t m = round_up(call->m, TILE);
+    size_t n = round_up(call->n, TILE);
+    size_t k = round_up(call->k, DEPTH);
+    bool whole = m == call->m && n == call->n && k == call->k && call->outer * call->inner == 1;
+    bool columns = call->layout == CLBlastLayoutColMajor;
     if (call->m * call->n * call->k < (size_t)LEAST * LEAST * LEAST)
         return 0;
     size_t elements = 0;
@@ -233,10 +233,10 @@ static size_t guess_work(const struct call *call)
  * CLBlast takes its kernel for small products. */
 static size_t work_space(const struct device *device, const struct call *call)
 {
-    const size_t lda = call->of[OPERAND_A].ld;
-    const size_t ldb = call->of[OPERAND_B].ld;
-    const size_t ldc = call->of[OPERAND_C].ld;
-    const size_t last = call->outer * call->inner - 1;
+    size_t lda = call->of[OPERAND_A].ld;
+    size_t ldb = call->of[OPERAND_B].ld;
+    size_t ldc = call->of[OPERAND_C].ld;
+    size_t last = call->outer * call->inner - 1;
     size_t bytes = 0;
     cl_command_queue queue = device->lanes[LANE_COMPUTE]->queue;
     if (!queue)
@@ -258,12 +258,12 @@ static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const c
     const struct call_operand *A = &call->of[OPERAND_A];
     const struct call_operand *B = &call->of[OPERAND_B];
     const struct call_operand *C = &call->of[OPERAND_C];
-    const cl_mem a_buffer = buffers[OPERAND_A];
-    const cl_mem b_buffer = buffers[OPERAND_B];
-    const cl_mem c_buffer = buffers[OPERAND_C];
-    const size_t a_begin = begin_of(call, OPERAND_A, z), lda = A->ld;
-    const size_t b_begin = begin_of(call, OPERAND_B, z), ldb = B->ld;
-    const size_t c_begin = begin_of(call, OPERAND_C, z), ldc = C->ld;
+    cl_mem a_buffer = buffers[OPERAND_A];
+    cl_mem b_buffer = buffers[OPERAND_B];
+    cl_mem c_buffer = buffers[OPERAND_C];
+    size_t a_begin = begin_of(call, OPERAND_A, z), lda = A->ld;
+    size_t b_begin = begin_of(call, OPERAND_B, z), ldb = B->ld;
+    size_t c_begin = begin_of(call, OPERAND_C, z), ldc = C->ld;
     if (call->at_once == 1)
         return CLBlastSgemmWithTempBuffer(call->layout, call->ta, call->tb, call->m, call->n, call->k, 1, a_buffer,
                                           a_begin, lda, b_buffer, b_begin, ldb, call->beta, c_buffer, c_begin, ldc,
@@ -320,7 +320,7 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
     struct call by_rows = make_call(gemm, CLBlastLayoutRowMajor);
     size_t for_columns = work_space(b->device, &by_columns);
     size_t for_rows = work_space(b->device, &by_rows);
-    const bool flip = for_columns <= for_rows; /* A and B change places */
+    bool flip = for_columns <= for_rows; /* A and B change places */
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.inner;

@@ -11,7 +11,8 @@
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
  *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, loss.c; gemm.c
  *     pipeline.h   the order of micro-batches                pipeline.c; stage.c
- *     model.h      a model on its devices                    model.c, replica.c, second_tensors.c; init.c, param_values.c
+ *     model.h      a model on its devices                    model.c, replica.c, second_tensors.c
+ *                  its values                                init.c, param_values.c
  *                  its layers                                layers.c
  *                  its optimizer                             reduce.c, norm.c, optimizer.c, adamw_host.c, shards.c
  */
@@ -24,7 +25,7 @@
 #include "params.h"    /* defines: config, param, unit, params, weight */
 #include "pipeline.h"  /* defines: pipeline, turn */
 
-/* ---- a model, and a rank's part of it on its device: model.c, replica.c ------------------------------------------- */
+/* ---- a model, and a rank's part of it on its device: model.c, replica.c ------------------------------------------ */
 
 /* A rank has the units of its own stages only.  For all other units the tensors in these arrays are NULL. */
 struct replica {
@@ -98,7 +99,8 @@ void init_random(struct model *model, uint64_t seed);
 /* The name of the first parameter with an element that is not finite; NULL: there is none. */
 const char *find_not_finite_parameter(struct model *model);
 
-/* Ends the program (EXIT_FAILED) if find_not_finite_parameter() finds one; `path` is the file that the values came from. */
+/* Ends the program (EXIT_FAILED) if find_not_finite_parameter() finds one; `path` is the file that the values came
+ * from. */
 void refuse_if_not_finite(struct model *model, const char *path);
 
 /* write_param() for values that were read from the file `path`.  Ends the program (EXIT_FAILED) if one of them is not

@@ -1,5 +1,5 @@
-/* model_parts.h - what the files of this folder need of one another.  model.h and the headers that it includes have what
- * others need.
+/* model_parts.h - what the files of this folder need of one another.  model.h and the headers that it includes have
+ * what others need.
  */
 #ifndef MODEL_PARTS_H
 #define MODEL_PARTS_H

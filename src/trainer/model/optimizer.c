@@ -30,7 +30,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
 {
     struct replica *replica = replica_of(b, at);
     on_unit(b, at, ROLE_UPDATE);
-    const int unit = at.unit;
+    int unit = at.unit;
     struct range shard = shard_at(b, (struct coordinates){.unit = unit, .tp_rank = at.tp_rank, .dp_rank = owner});
     size_t elements = shard.end - shard.begin;
     size_t held = held_by(b->model, unit, replica->rank, KEPT_M).begin;
@@ -56,7 +56,7 @@ static void update_and_send(struct builder *b, struct coordinates owner)
 {
     int dp = mesh_of(b)->dp;
     bool zero = mesh_of(b)->zero;
-    const int unit = owner.unit;
+    int unit = owner.unit;
     struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sums[owner.dp_rank];
     const struct range shard = shard_at(b, owner);
     struct tensor **parts = allocate((size_t)dp, sizeof *parts); /* by rank: the shard of its parameters or gradient */

@@ -81,7 +81,7 @@ void check_config(const struct config *config)
  * without them CLBlast copies the logits.  Only a large vocabulary has them, of which they are less than 1 %. */
 int64_t padded_vocab(int64_t words)
 {
-    const int64_t rows = (int64_t)round_up((size_t)words, 128);
+    int64_t rows = (int64_t)round_up((size_t)words, 128);
     return 100 * (rows - words) < words ? rows : words;
 }
 
@@ -106,7 +106,7 @@ static void add_param(struct params *params, const struct param_row *row, int un
     const struct config *config = &params->config;
     const int64_t sizes[] = {[NO_SIZE] = 1,          [V] = config->vocab,         [T] = config->seq_len,
                              [C] = config->channels, [C3] = 3 * config->channels, [C4] = 4 * config->channels};
-    const int head = config->channels / config->heads; /* channels of a head */
+    int head = config->channels / config->heads; /* channels of a head */
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
                                [ROWS] = {SPLIT_ROWS, 1, 1},
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
@@ -215,7 +215,7 @@ void shape_in_file(const struct param *param, int64_t shape[2])
 
 float *transpose_conv1d(const struct param *param, float *values, enum layout_change change)
 {
-    const bool for_file = change == OURS_TO_FILE;
+    bool for_file = change == OURS_TO_FILE;
     if (!param->conv1d)
         return values;
     int64_t rows = for_file ? param->shape[0] : param->shape[1]; /* rows of `values` */

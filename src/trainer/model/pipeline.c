@@ -74,7 +74,7 @@ static void gpipe(struct turns *turns)
 /* First come as many forwards as there are stages after this one. */
 static void one_forward_one_backward(struct turns *turns)
 {
-    const int ahead = MIN(turns->mesh->pp - 1 - turns->pp_rank, turns->micros);
+    int ahead = MIN(turns->mesh->pp - 1 - turns->pp_rank, turns->micros);
     for (int i = -ahead; i < turns->micros; i++) {
         if (i + ahead < turns->micros)
             take_turn(turns, FORWARD, turns->pp_rank);
@@ -86,10 +86,10 @@ static void one_forward_one_backward(struct turns *turns)
 /* pp micro-batches pass the first chunk, the same ones the second, and so on; backwards from the last chunk. */
 static void interleaved(struct turns *turns)
 {
-    const int pp = turns->mesh->pp, chunks = turns->mesh->chunks;
-    const int n = chunks * turns->micros; /* forwards of the device */
-    const int round = MIN(pp, turns->micros);
-    const int ahead = MIN(2 * (pp - 1 - turns->pp_rank) + (chunks - 1) * pp, n);
+    int pp = turns->mesh->pp, chunks = turns->mesh->chunks;
+    int n = chunks * turns->micros; /* forwards of the device */
+    int round = MIN(pp, turns->micros);
+    int ahead = MIN(2 * (pp - 1 - turns->pp_rank) + (chunks - 1) * pp, n);
     for (int i = -ahead; i < n; i++) {
         if (i + ahead < n) {
             int chunk = (i + ahead) / round % chunks;
@@ -111,8 +111,8 @@ static void interleaved(struct turns *turns)
  *     device 2    F0 D0 F1 D1 F2 D2 W0 F3 D3 W1 W2 W3     none first, two held back */
 static void zero_bubble(struct turns *turns, int factor)
 {
-    const int ahead = MIN(factor * (turns->mesh->pp - 1 - turns->pp_rank), turns->micros);
-    const int held = factor * turns->pp_rank;
+    int ahead = MIN(factor * (turns->mesh->pp - 1 - turns->pp_rank), turns->micros);
+    int held = factor * turns->pp_rank;
     for (int i = -ahead; i < turns->micros; i++) {
         if (i + ahead < turns->micros)
             take_turn(turns, FORWARD, turns->pp_rank);
@@ -133,7 +133,7 @@ static void zb_h2(struct turns *turns) { zero_bubble(turns, 2); }
  * gradient came first. */
 static void take_oldest_weights(struct turns *turns)
 {
-    const int down = turns->pp_rank, up = 2 * turns->mesh->pp - 1 - turns->pp_rank; /* the two stages */
+    int down = turns->pp_rank, up = 2 * turns->mesh->pp - 1 - turns->pp_rank; /* the two stages */
     int owed[2] = {turns->done[down][WEIGHT_GRADIENT], turns->done[up][WEIGHT_GRADIENT]};
     for (int i = 0; i < turns->n; i++) {
         const struct turn *turn = &turns->turns[i];
@@ -170,7 +170,7 @@ static void fill_v(struct turns *turns, const struct folded *fold)
 
 static void keep_v_full(struct turns *turns, const struct folded *fold)
 {
-    const int rounds = turns->micros - 2 * turns->mesh->pp + fold->until;
+    int rounds = turns->micros - 2 * turns->mesh->pp + fold->until;
     for (int i = 0; i < rounds; i++) {
         take_turn(turns, FORWARD, fold->down);
         take_turn(turns, BACKWARD, fold->up);
@@ -268,9 +268,9 @@ static const struct order_reader *reader_of(const char *named)
 
 bool is_written_order(const char *named) { return reader_of(named) != NULL; }
 
-const struct turn_order *find_order(const char *named)
+const struct turn_order *turn_order_of(const char *named)
 {
-    const int known = choice_number(pipeline_name, named);
+    int known = choice_number(pipeline_name, named);
     const struct order_reader *reader = reader_of(named);
     if (known >= 0)
         return &pipeline_orders[known];
@@ -281,8 +281,8 @@ const struct turn_order *find_order(const char *named)
 
 int turn_needs(const struct turn *turn, int last, enum head_weights head, struct turn needs[MOST_NEEDS])
 {
-    const int stage = turn->stage, micro = turn->micro;
-    const bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
+    int stage = turn->stage, micro = turn->micro;
+    bool weights = turn->computation == BACKWARD || turn->computation == WEIGHT_GRADIENT;
     int n = 0;
     if (turn->computation == WEIGHT_GRADIENT)
         needs[n++] = (struct turn){INPUT_GRADIENT, stage, micro};
@@ -301,7 +301,7 @@ int turn_needs(const struct turn *turn, int last, enum head_weights head, struct
 static bool is_ready(const struct turn *turn, int last, int (*const done)[COMPUTATIONS])
 {
     struct turn needs[MOST_NEEDS];
-    const int n = turn_needs(turn, last, TIED, needs);
+    int n = turn_needs(turn, last, TIED, needs);
     for (int i = 0; i < n; i++)
         if (done[needs[i].stage][needs[i].computation] <= needs[i].micro)
             return false;

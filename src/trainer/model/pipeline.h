@@ -86,7 +86,7 @@ struct order_reader {
 bool is_written_order(const char *named); /* does --pipeline name a file with an order, or the text of one? */
 
 /* The order that --pipeline names.  NULL: nothing of that name is there. */
-const struct turn_order *find_order(const char *named);
+const struct turn_order *turn_order_of(const char *named);
 
 /* ---- stage.c: the tasks of a turn -------------------------------------------------------------------------------- */
 

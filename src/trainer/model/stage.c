@@ -11,7 +11,7 @@ void on_tape(struct builder *b, struct tape *tape, enum role role)
 
 struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group)
 {
-    const int rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank;
+    int rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank;
     return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};
 }
 

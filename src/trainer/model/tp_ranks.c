@@ -54,7 +54,7 @@ static size_t append_part(const struct rendezvous *part, size_t *positions, size
 /* Puts the group's tasks in order: those between two rendezvous, rank by rank. */
 static void order_group(struct builder *b)
 {
-    const size_t first = rendezvous_of(b, 0, 0)->begin;
+    size_t first = rendezvous_of(b, 0, 0)->begin;
     size_t *positions = allocate(b->list->n - first, sizeof *positions);
     size_t n = 0;
     for (size_t nth = 0; nth < b->n_rendezvous; nth++)

@@ -6,7 +6,7 @@
 void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
     const struct issue issue = {.list = list, .task = task, .iteration = iteration};
-    const uint64_t start = now_ns();
+    uint64_t start = now_ns();
     uint64_t queued = flight->queued ? flight->queued : start;
     uint64_t driver_end = 0;
     *flight = (struct task_flight){.iteration = iteration, .queued = queued, .start = start, .mark = flight->mark};

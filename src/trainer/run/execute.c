@@ -22,13 +22,13 @@ struct execution execution;
 static void gather_waits(struct issue *issue)
 {
     const struct task *task = issue->task;
-    const bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
-    const int context = event_context(task);
+    bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
+    int context = event_context(task);
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         if (!edge->must_wait)
             continue;
         const struct task *producer = issue->list->tasks[edge->producer];
-        const uint32_t iteration = edge->previous ? issue->iteration - 1 : issue->iteration;
+        uint32_t iteration = edge->previous ? issue->iteration - 1 : issue->iteration;
         const struct task_flight *flight = latest_run(issue->list, producer, iteration);
         if (!flight)
             continue; /* it has ended */
@@ -41,7 +41,7 @@ static void gather_waits(struct issue *issue)
 static void issue_now(const struct issue *issue)
 {
     const struct task *task = issue->task;
-    const bool is_paced = issue->list->running->pacer;
+    bool is_paced = issue->list->running->pacer;
     struct task_flight *flight = open_flight(issue->list, task, issue->iteration);
     tell_issued(issue->list, task, flight);
     if (task->lane->device->is_host) {

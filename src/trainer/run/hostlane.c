@@ -1,5 +1,5 @@
-/* hostlane.c - threads that run jobs: those of host lanes, forwarders (forward.c), and lanes of devices whose copies may
- * be skipped at the last moment (late.c).
+/* hostlane.c - threads that run jobs: those of host lanes, forwarders (forward.c), and lanes of devices whose copies
+ * may be skipped at the last moment (late.c).
  *
  * A job waits for events, and then its function (job_function) does what is left to do and completes user events.  A
  * host lane is a thread with a first-in-first-out list of jobs that run tasks.  No work is done in OpenCL callbacks:

@@ -4,7 +4,7 @@
 static void enqueue_copy(const struct issue *issue, const cl_event *wait_list, cl_event *done)
 {
     const struct task *task = issue->task;
-    const cl_uint n_wait = issue->n_wait;
+    cl_uint n_wait = issue->n_wait;
     cl_command_queue queue = task->lane->queue;
     struct tensor *to = tensor_at(copy_target(task), issue->iteration);
     struct tensor *from = tensor_at(copy_source(task), issue->iteration);
@@ -25,7 +25,7 @@ void enqueue(const struct issue *issue, cl_event *done)
 {
     const struct task *task = issue->task;
     const struct grid *grid = &task->grid;
-    const cl_uint n_wait = issue->n_wait;
+    cl_uint n_wait = issue->n_wait;
     const cl_event *wait_list = n_wait ? issue->wait_list : NULL; /* OpenCL wants NULL where there are none */
     switch (task->action) {
     case ACT_HOST:

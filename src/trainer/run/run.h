@@ -77,8 +77,8 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
 /* ---- execute.c ------------------------------------------------------------------------------------------------- */
 
 /* Issues that iteration of the list, as soon as the compute lanes have ended the iteration ISSUED_AHEAD before it and
- * no task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs the
- * iteration, one task after another, and creates no thread. */
+ * no task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
+ * the iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 
 /* Runs the tasks of a serial run in its own way: perhaps several times; the result is as if each ran once. */

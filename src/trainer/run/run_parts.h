@@ -90,7 +90,7 @@ void tell_issuing(struct list *list, const struct task *task, uint32_t iteration
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* ---- jobs, and the threads that run them: job.c, hostlane.c, thread.c ---------------------------------------------- */
+/* ---- jobs, and the threads that run them: job.c, hostlane.c, thread.c -------------------------------------------- */
 
 struct job;
 

@@ -49,8 +49,8 @@ static void retire_queue_until(struct list *list, struct queue *queue, uint32_t 
 
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 
-/* Compute lanes come first: a thread that waits for them may compute meanwhile (see above), one that waits for a host
- * task does not. */
+/* Compute lanes come first: a thread that waits for them may compute meanwhile (retire_queue_until()), one that
+ * waits for a host task does not. */
 static void retire_lanes_until(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
     for (int i = 0; i < list->running->n_queues; i++) {

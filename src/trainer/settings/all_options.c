@@ -1,5 +1,5 @@
-/* all_options.c - the one table of options, the trainer's and those of folders: parsing, --help, config file and the log's
- * record follow from it.
+/* all_options.c - the one table of options, the trainer's and those of folders: parsing, --help, config file and the
+ * log's record follow from it.
  */
 #include "settings_parts.h"
 #include "trainer/base/module.h"

@@ -37,7 +37,7 @@ static double part_done(int64_t first, int64_t last, int64_t step)
 
 double learning_rate(const struct rate *rate, int64_t step)
 {
-    const int64_t first = rate->warmup + 1; /* at the full rate */
+    int64_t first = rate->warmup + 1; /* at the full rate */
     if (step < first)
         return rate->lr * (double)step / (double)first;
     double height = 0; /* 1: lr, 0: lr_min */

@@ -24,7 +24,7 @@ static bool is_recorded(const struct option *option)
 
 json_t *options_json(enum options_wanted wanted)
 {
-    const bool recorded = wanted == RECORDED_OPTIONS;
+    bool recorded = wanted == RECORDED_OPTIONS;
     json_t *all = json_object();
     for (size_t i = 0; i < all_options.n; i++) {
         const struct option *option = &all_options.options[i];

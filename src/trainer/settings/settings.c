@@ -1,4 +1,5 @@
-/* settings.c - makes the settings of a command: from its words, its config file, and the run or model that it begins with.
+/* settings.c - makes the settings of a command: from its words, its config file, and the run or model with which it
+ * begins.
  *
  *     options of the resumed run  <  --config  <  command line        later ones win
  */
@@ -57,7 +58,7 @@ struct past {                          /* what the command line overrules, so th
 };
 
 /* The first of two looks at the command line: finds the config file and the resumed run. */
-static struct past find_past(const struct usage *usage, int argc, char **argv)
+static struct past read_past(const struct usage *usage, int argc, char **argv)
 {
     struct past past = {0};
     int n_words;
@@ -87,7 +88,7 @@ static void set_options(const struct usage *usage, const struct past *past, int 
 /* The sizes are those of the model that is read; what it leaves open is the preset's. */
 static void choose_sizes(void)
 {
-    const bool has_source = own_settings.source.path;
+    bool has_source = own_settings.source.path;
     if (has_source)
         adopt_sizes(&own_settings, own_settings.resumed && was_given("model"));
     apply_preset(&own_settings);
@@ -102,7 +103,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
         print_command_help(usage);
         exit(EXIT_OK);
     }
-    const struct past past = find_past(usage, argc, argv);
+    const struct past past = read_past(usage, argc, argv);
     reset_settings(usage);
     set_options(usage, &past, argc, argv);
     claim_files(usage); /* before any of them is read, so that no file is two things */

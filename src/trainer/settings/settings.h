@@ -118,8 +118,8 @@ char *saved_model(const struct settings *settings); /* the path in --save DIR fo
 
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */
 
-/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints how the command is used, and exits.  The
- * process has one struct settings, which each call sets anew and returns. */
+/* Parses the words of `yard COMMAND ...` by the one table of options; --help prints how the command is used, and exits.
+ * The process has one struct settings, which each call sets anew and returns. */
 struct settings *parse_settings(const struct usage *usage, int argc, char **argv);
 
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */

@@ -10,7 +10,7 @@ extern struct settings own_settings; /* the values of the options: rows point in
 extern const struct option own_options[];
 extern const size_t n_own_options;
 
-/* ---- all_options.c ------------------------------------------------------------------------------------------------ */
+/* ---- all_options.c ----------------------------------------------------------------------------------------------- */
 
 extern struct option_table all_options; /* these and those of folders, group by group */
 void gather_options(void);              /* fills the table */

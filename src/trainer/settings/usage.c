@@ -29,7 +29,7 @@ void print_command_help(const struct usage *usage)
 
 _Noreturn void refuse_word(const struct usage *usage, const char *word)
 {
-    char *known = strchr(word, '=') ? find_foreign(&all_options, classes_of(usage), word, "--") : NULL;
+    char *known = strchr(word, '=') ? explain_foreign(&all_options, classes_of(usage), word, "--") : NULL;
     if (known)
         fail(EXIT_USAGE, "\"%s\" is not an option: options start with --; %s", word, known);
     if (usage->files && exists(word))

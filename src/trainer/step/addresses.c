@@ -137,7 +137,7 @@ static bool lies_below(const void *item, const void *key)
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
 static void add_to_stretch(struct node *stretch, const struct life *part)
 {
-    const size_t i = lower_bound(part, stretch->lives, stretch->n, sizeof *stretch->lives, lies_below);
+    size_t i = lower_bound(part, stretch->lives, stretch->n, sizeof *stretch->lives, lies_below);
     struct life *below = i ? &stretch->lives[i - 1] : NULL;
     bool same_time = below && below->first == part->first && below->last == part->last;
     if (same_time && below->arena_address + below->bytes == part->arena_address) {

@@ -50,7 +50,7 @@ struct origins {
     int *before; /* by position: that of the task of the same origin before it, or NONE */
 };
 
-static struct origins find_origins(const struct list *list)
+static struct origins new_origins(const struct list *list)
 {
     struct origins origins = {.last = allocate(list->last_origin + 1, sizeof *origins.last),
                               .before = allocate(list->n, sizeof *origins.before)};
@@ -72,7 +72,7 @@ static int by_second(const void *left, const void *right)
 
 struct listed_wait *collect_after_pairs(const struct list *list, size_t *n)
 {
-    struct origins origins = find_origins(list);
+    struct origins origins = new_origins(list);
     struct listed_wait *pairs = NULL;
     size_t cap = 0;
     *n = 0;
@@ -93,7 +93,7 @@ struct listed_wait *collect_after_pairs(const struct list *list, size_t *n)
 
 /* The tasks for which a task at the gate must wait: on each lane the last of those that open the gate and always run,
  * and those that open it after that one.  Returns how many. */
-static size_t find_openers(const struct list *list, int *openers)
+static size_t collect_openers(const struct list *list, int *openers)
 {
     /* By lane: has the last task been found that opens the gate and always runs? */
     bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
@@ -114,7 +114,7 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
     size_t cap;
     struct listed_wait *waits = collect_after_pairs(list, n);
     int *openers = allocate(list->n, sizeof *openers);
-    const size_t n_openers = find_openers(list, openers);
+    size_t n_openers = collect_openers(list, openers);
     cap = *n;
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++) {

@@ -48,7 +48,7 @@ static size_t cut_segment(struct space *space, size_t byte)
         space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
         space->segments[space->n++] = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
     }
-    const size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
+    size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
     if (i == space->n || space->segments[i].begin > byte) {
         space->segments = insert_item(space->segments, &space->n, &space->cap, i, sizeof *space->segments);
         space->segments[i] = space->segments[i - 1];

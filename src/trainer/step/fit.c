@@ -37,7 +37,7 @@ static char *advice_on_piece(const struct task *task, const struct tensor *tenso
 {
     if (!task)
         return copy_string("a smaller model");
-    const bool is_of_attention = tensor->shape.n_dims == 4; /* (B, H, T, T) */
+    bool is_of_attention = tensor->shape.n_dims == 4; /* (B, H, T, T) */
     return format_string("%s%s", is_of_attention ? "--attention flash, " : "", ways_to_shrink);
 }
 
@@ -78,7 +78,7 @@ static char *describe_needs(const struct arena *arena)
     char need[32], more[32], have[128];
     const struct device *device = arena->device;
     /* what lies in the arena already, with this tensor; or what the whole list needs */
-    const size_t least = MAX(arena_bytes(arena), arena->least_bytes);
+    size_t least = MAX(arena_bytes(arena), arena->least_bytes);
     format_bytes(need, (double)least);
     format_bytes(more, (double)(least - device->budget));
     format_budget(have, device);

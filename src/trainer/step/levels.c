@@ -43,7 +43,7 @@ static struct holding *collect_holdings(const struct list *list, size_t *n_all)
  * there are. */
 void fill_levels(struct list *list)
 {
-    const size_t n_places = (size_t)list->pool->machine->n_devices + 1; /* the devices, and the host */
+    size_t n_places = (size_t)list->pool->machine->n_devices + 1; /* the devices, and the host */
     size_t n;
     size_t *last = allocate(n_places, sizeof *last); /* by device: its last level so far */
     struct holding *holdings = collect_holdings(list, &n);

@@ -89,11 +89,11 @@ static void add_life(struct arena *arenas, struct tensor *tensor, struct list *c
 static struct problem *place_life(struct arena *arena, struct address_map *map, struct life *life)
 {
     struct tensor *tensor = life->tensor;
-    const size_t limit = slab_limit(arena->device);
+    size_t limit = slab_limit(arena->device);
     if (tensor->bytes > limit)
         return does_not_fit(arena, tensor, LIMIT_OF_SLAB);
     hold_lowest(map, life, limit);
-    const size_t slab = life->arena_address / limit;
+    size_t slab = life->arena_address / limit;
     if (slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes))
         return does_not_fit(arena, tensor, LIMIT_OF_SLAB);
     tensor->slab = arena->first_slab + (int)slab;
@@ -167,7 +167,7 @@ static struct problem *place_in_best_order(struct arena *arena)
 {
     SORT(arena->lives, arena->n, by_life);
     struct problem *problem_by_life = place_lives(arena);
-    const size_t bytes_by_life = arena_bytes(arena);
+    size_t bytes_by_life = arena_bytes(arena);
     SORT(arena->lives, arena->n, by_size);
     struct problem *problem_by_size = place_lives(arena);
     if (problem_by_life || (!problem_by_size && arena_bytes(arena) <= bytes_by_life)) {
@@ -281,7 +281,7 @@ static void raise_least_bytes(const struct machine *machine, const struct list *
                               size_t n_arenas)
 {
     for (size_t k = 0; k < n_arenas; k++) {
-        const size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
+        size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
         arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
     }
 }
@@ -291,7 +291,7 @@ struct problem *place(struct pool *pool, struct list *const *lists, size_t n, en
     struct machine *machine = pool->machine;
     size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
     struct arena *arenas = allocate(n_arenas, sizeof *arenas);
-    const size_t n_positions = gather_lives(pool, lists, n, arenas);
+    size_t n_positions = gather_lives(pool, lists, n, arenas);
     for (size_t i = 0; i < n; i++) {
         fill_levels(lists[i]);
         raise_least_bytes(machine, lists[i], arenas, n_arenas);

@@ -1,5 +1,5 @@
-/* step_parts.h - what the files that place tensors, those that find edges, and those that add tasks, know of each other:
- * list.h has place(), depend() and the adders for others.
+/* step_parts.h - what the files that place tensors, those that find edges, and those that add tasks, know of each
+ * other: list.h has place(), depend() and the adders for others.
  *
  *     place.c       the idea: lives, the order in which they get addresses, one arena after another      begin here
  *     addresses.c   the lowest address that is free for the whole of a life

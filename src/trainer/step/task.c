@@ -45,7 +45,7 @@ void add_access(struct task *task, struct tensor *tensor, enum access_mode mode)
 
 void set_elementwise(struct task *task)
 {
-    const size_t bytes = task->accesses[0].tensor->bytes;
+    size_t bytes = task->accesses[0].tensor->bytes;
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor;
         bool read_whole = task->accesses[i].mode == ACCESS_READ && tensor->bytes <= READ_WHOLE;

@@ -1,4 +1,6 @@
-/* after_step.c - what happens after a step, with nothing in flight: the model is evaluated and saved where that is due. */
+/* after_step.c - what happens after a step, with nothing in flight: the model is evaluated and saved where that is
+ * due.
+ */
 #include "hooks.h"
 #include "progress.h"
 #include "train_parts.h"
@@ -61,7 +63,7 @@ void after_step(struct training *training, uint32_t step)
 {
     struct trainer *trainer = training->trainer;
     const struct settings *settings = trainer->settings;
-    const bool last = step == training->last;
+    bool last = step == training->last;
     bool evaluates =
         trainer->eval_list && training->evaluated_step != step && (last || falls_on(settings->val_every, step));
     bool saves = settings->save && (last || falls_on(settings->save_every, step));

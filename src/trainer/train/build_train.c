@@ -64,7 +64,7 @@ static void add_head(struct train_build *train_build, struct tensor *out, int mi
 static void add_forwards(struct train_build *train_build, int stage, int micro)
 {
     struct trainer *trainer = train_build->trainer;
-    const int dp = trainer->mesh.dp;
+    int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         struct feed *feed = train_feed(trainer, micro, dp_rank);
@@ -121,13 +121,13 @@ static void free_tapes(struct train_build *train_build, int stage, int micro)
 static void add_backwards(struct train_build *train_build, const struct turn *turn)
 {
     const struct trainer *trainer = train_build->trainer;
-    const int stage = turn->stage, micro = turn->micro;
-    const int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
-    const int grad_group = grad_group_of(trainer, micro);
-    const bool alone = trainer->mesh.dp == 1;
-    const bool weights = turn->computation != INPUT_GRADIENT;
-    const bool ends_step = weights && micro == trainer->micros - 1;
-    const bool ends_group = ends_step || (weights && grad_group_of(trainer, micro + 1) != grad_group);
+    int stage = turn->stage, micro = turn->micro;
+    int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
+    int grad_group = grad_group_of(trainer, micro);
+    bool alone = trainer->mesh.dp == 1;
+    bool weights = turn->computation != INPUT_GRADIENT;
+    bool ends_step = weights && micro == trainer->micros - 1;
+    bool ends_group = ends_step || (weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
         add_unit_backward(train_build, turn, unit);
         if (ends_group)
@@ -158,7 +158,7 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
 /* Takes one turn after another.  Without clipping, updates may begin after the last forward. */
 void build_train(struct trainer *trainer)
 {
-    const bool clips = trainer->settings->clip > 0;
+    bool clips = trainer->settings->clip > 0;
     size_t n;
     struct turn *turns = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
     trainer->train_list = new_list(trainer->pool, "train");

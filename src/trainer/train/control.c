@@ -12,9 +12,9 @@ static void prepare_control(void *argument, const struct task *task, uint32_t it
 {
     const struct trainer *trainer = argument;
     const struct settings *settings = trainer->settings;
-    const double lr = learning_rate(&trainer->rate, iteration);
-    const double correction1 = 1 - pow(settings->beta1, iteration);
-    const double correction2 = 1 - pow(settings->beta2, iteration);
+    double lr = learning_rate(&trainer->rate, iteration);
+    double correction1 = 1 - pow(settings->beta1, iteration);
+    double correction2 = 1 - pow(settings->beta2, iteration);
     const double values[CONTROL_SIZE] = {
         [CONTROL_LR] = lr,
         [CONTROL_BETA1] = settings->beta1,
@@ -59,7 +59,7 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
  * device has a tensor of its own, from which its sum is moved later. */
 struct tensor *new_losses(struct trainer *trainer)
 {
-    const int n = trainer->mesh.dp;
+    int n = trainer->mesh.dp;
     struct device *norms = trainer->model->replicas[trainer->model->norm_rank].device;
     struct tensor *losses = new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)n * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
@@ -81,7 +81,7 @@ struct tensor *new_losses(struct trainer *trainer)
 static void report_step(void *argument, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = argument;
-    const int n = trainer->mesh.dp;
+    int n = trainer->mesh.dp;
     const float *state = tensor_memory(task->accesses[n].tensor);
     double sum = 0;
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
@@ -99,7 +99,7 @@ static void report_step(void *argument, const struct task *task, uint32_t iterat
 
 void add_report(struct trainer *trainer)
 {
-    const int n = trainer->mesh.dp;
+    int n = trainer->mesh.dp;
     struct device *host = trainer->machine->host;
     struct tensor *totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
     totals->persistent = true;

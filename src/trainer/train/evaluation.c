@@ -75,7 +75,7 @@ static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer,
 {
     struct feed *feed = &trainer->eval_feeds[dp_rank];
     struct tensor *losses = NULL;
-    const int n = trainer->micro_batch * trainer->seq_len;
+    int n = trainer->micro_batch * trainer->seq_len;
     add_batch(trainer->eval_list, feed, prepare_evaluation);
     add_stages(b, feed, dp_rank, tapes);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
@@ -95,7 +95,7 @@ void build_eval(struct trainer *trainer)
     trainer->eval_list = new_list(trainer->pool, "eval");
     struct builder b = new_builder(trainer->eval_list, trainer->model, trainer->settings->kernels, trainer->micro_batch,
                                    trainer->seq_len);
-    const int dp = trainer->mesh.dp;
+    int dp = trainer->mesh.dp;
     struct tensor **losses = allocate((size_t)dp, sizeof *losses); /* on the host, by data-parallel rank */
     struct tape *tapes = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tapes);
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
@@ -119,13 +119,13 @@ void build_eval(struct trainer *trainer)
 
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context)
 {
-    const size_t windows = validation_windows(trainer->data, trainer->seq_len);
-    const size_t per_round = (size_t)(trainer->mesh.dp * trainer->micro_batch);
+    size_t windows = validation_windows(trainer->data, trainer->seq_len);
+    size_t per_round = (size_t)(trainer->mesh.dp * trainer->micro_batch);
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));
     trainer->eval_sums[trainer->eval_iterations & 1] = (struct losses){0};
-    const uint64_t begun = now_ns();
+    uint64_t begun = now_ns();
     size_t done = 0; /* rounds that have been issued */
     bool cut = false;
     while (done < rounds && !cut) {

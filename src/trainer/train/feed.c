@@ -5,7 +5,7 @@
 
 void new_feeds(struct trainer *trainer)
 {
-    const int dp = trainer->mesh.dp, n = trainer->micro_batch * trainer->seq_len;
+    int dp = trainer->mesh.dp, n = trainer->micro_batch * trainer->seq_len;
     trainer->train_feeds = allocate((size_t)(trainer->micros * dp), sizeof *trainer->train_feeds);
     trainer->eval_feeds = allocate((size_t)dp, sizeof *trainer->eval_feeds);
     for (int i = 0; i < trainer->micros * dp; i++)
@@ -36,9 +36,9 @@ void free_feeds(struct trainer *trainer)
 /* One tensor that is uploaded at once, in four sections: tokens (N), targets (N), by_token (N), start (V+1). */
 static struct batch new_batch(struct trainer *trainer, struct device *device, int n)
 {
-    const int starts = trainer->config.vocab + 1;
-    const size_t section = round_up((size_t)n, UNIT_ALIGN);
-    const size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
+    int starts = trainer->config.vocab + 1;
+    size_t section = round_up((size_t)n, UNIT_ALIGN);
+    size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
     const struct tensor_form form = {
         .device = device,
         .class = MEM_WORK,
@@ -64,7 +64,7 @@ int32_t *clear_batch(const struct batch *batch) { return memset(tensor_memory(ba
 
 struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device)
 {
-    const int context = device->context->index;
+    int context = device->context->index;
     if (transfers->context != NONE && transfers->context != context) {
         transfers->on_host = tensor_like(transfers->list->pool, transfers->on_host->device, transfers->on_host);
         transfers->on_host->persistent = true;
@@ -105,7 +105,7 @@ static void random_window(const struct trainer *trainer, uint32_t iteration, int
                           int32_t *targets)
 {
     enum { SEED = 1 }; /* whatever --seed is */
-    const uint32_t vocab = (uint32_t)trainer->config.vocab;
+    uint32_t vocab = (uint32_t)trainer->config.vocab;
     uint64_t first = (uint64_t)sample * (uint64_t)(trainer->seq_len + 1);
     for (int at = 0; at < trainer->seq_len; at++) {
         uint64_t draw = first + (uint64_t)at;
@@ -128,7 +128,7 @@ static struct window data_window(const struct trainer *trainer, uint32_t iterati
 static void fill_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                         int32_t *targets)
 {
-    const size_t bytes = (size_t)trainer->seq_len * sizeof *tokens;
+    size_t bytes = (size_t)trainer->seq_len * sizeof *tokens;
     if (trainer->fixed_tokens) {
         memcpy(tokens, trainer->fixed_tokens + sample * trainer->seq_len, bytes);
         memcpy(targets, trainer->fixed_targets + sample * trainer->seq_len, bytes);
@@ -168,9 +168,9 @@ static void add_uploads(struct transfers *uploads, const struct feed *feed, stru
 void add_batch(struct list *list, struct feed *feed, host_function *prepare)
 {
     struct trainer *trainer = feed->trainer;
-    const int tp = trainer->mesh.tp;
-    const int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
-    const int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
+    int tp = trainer->mesh.tp;
+    int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
+    int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
     feed->host = new_batch(trainer, trainer->machine->host, feed->n);
     tag_tasks(list, NONE, feed->micro, ROLE_FEED);
     struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);

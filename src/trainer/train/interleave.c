@@ -16,7 +16,7 @@ static size_t append_layer(const struct list *list, size_t begin, size_t end, si
 
 void interleave_ranks(struct list *list, const size_t *begin, int ranks)
 {
-    const size_t first = begin[0], n = begin[ranks] - first;
+    size_t first = begin[0], n = begin[ranks] - first;
     size_t *positions = allocate(n, sizeof *positions);
     size_t *next = copy_bytes(begin, (size_t)ranks * sizeof *next); /* by rank: its first that is not placed yet */
     size_t n_placed = 0;

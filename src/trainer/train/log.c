@@ -72,7 +72,7 @@ static size_t write_past_signal(int fd, const char *text, size_t n)
     sigaddset(&pipe_signal, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &blocked_before);
     size_t done = write_all(fd, text, n);
-    const int problem = errno;
+    int problem = errno;
     sigpending(&pending);
     if (done < n && problem == EPIPE && sigismember(&pending, SIGPIPE))
         sigwait(&pipe_signal, &number);
@@ -163,11 +163,11 @@ bool end_log(struct log *log)
 {
     if (!log)
         return true;
-    const int file = log->file;
+    int file = log->file;
     log->file = NONE;
     if (file != NONE && close(file) != 0) /* a file system may put off writing until then (NFS) */
         lose_log(log, strerror(errno));
-    const bool whole = !log->lost;
+    bool whole = !log->lost;
     free(log);
     return whole;
 }

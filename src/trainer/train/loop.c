@@ -49,7 +49,7 @@ static bool is_only_saved(const struct training *training)
 static void train(struct training *training)
 {
     struct trainer *trainer = training->trainer;
-    const bool has_work = training->shown < training->last || is_only_saved(training);
+    bool has_work = training->shown < training->last || is_only_saved(training);
     for (uint32_t step = training->shown + 1; step <= training->last; step++) {
         run_step(trainer, step);
         take_signals_back(); /* a kernel that was compiled for this step may have replaced our handlers */
@@ -93,7 +93,7 @@ enum exit_code train_loop(struct trainer *trainer)
     defer_interrupts("the step");
     train(&training);
     check_guards(trainer->machine);
-    const enum exit_code code = end_progress(training.progress);
+    enum exit_code code = end_progress(training.progress);
     show_end(trainer, training.shown);
     if (interrupted())
         return EXIT_INTERRUPTED;

@@ -23,7 +23,7 @@ struct progress {
     uint64_t last_ns;  /* the end of the step before */
     uint64_t held_ns;  /* how much of execution.held_ns has been left out of steps' times */
     double average_ms; /* how long recent steps took, without the time in which they were held; for the time left */
-    double total_ms;   /* the same of all steps together, but for the first, which compiles the kernels */
+    double total_ms;   /* how long all steps together took, but for the first, which compiles the kernels */
     uint32_t counted;  /* steps that have been shown */
     uint64_t begun_ns; /* when the run began */
 };
@@ -88,7 +88,7 @@ static void print_memory_use(const struct trainer *trainer)
 static void print_training(const struct progress *progress)
 {
     struct trainer *trainer = progress->trainer;
-    const int n = trainer->machine->n_devices;
+    int n = trainer->machine->n_devices;
     char *devices = describe_machine(trainer->machine);
     char sizes[160];
     print_line(stdout, "devices     %s", devices);
@@ -171,8 +171,8 @@ static void count_step(struct progress *progress, double ran)
 /* A terminal shows steps as often as it may be redrawn; a file the first one, and one in each tenth of the run. */
 static bool shows_step(const struct progress *progress, uint32_t step, bool first)
 {
-    const uint64_t tenth = 10 * (uint64_t)step / progress->steps;
-    const uint64_t tenth_before = 10 * (uint64_t)(step - 1) / progress->steps;
+    uint64_t tenth = 10 * (uint64_t)step / progress->steps;
+    uint64_t tenth_before = 10 * (uint64_t)(step - 1) / progress->steps;
     if (step == progress->last)
         return true;
     if (progress->screen)
@@ -195,10 +195,10 @@ static void log_step(struct progress *progress, uint32_t step, const struct resu
  * than `ms` in this step, and for the rest of `held` in steps that will be shown later. */
 void show_step(struct progress *progress, uint32_t step, const struct result *result)
 {
-    const double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;
-    const double held = 1e-6 * (double)(execution.held_ns - progress->held_ns);
-    const double held_here = fmax(fmin(held, ms), 0);
-    const bool first = progress->counted == 0;
+    double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;
+    double held = 1e-6 * (double)(execution.held_ns - progress->held_ns);
+    double held_here = fmax(fmin(held, ms), 0);
+    bool first = progress->counted == 0;
     progress->last_ns = result->ended_ns;
     progress->held_ns += (uint64_t)(1e6 * held_here);
     count_step(progress, ms - held_here);
@@ -212,8 +212,8 @@ void show_step(struct progress *progress, uint32_t step, const struct result *re
 void show_evaluation(struct progress *progress, uint32_t step, double loss)
 {
     const struct dataset *dataset = progress->trainer->data;
-    const double most = log(dataset->vocab);
-    const double bits = bits_per_byte(dataset, loss);
+    double most = log(dataset->vocab);
+    double bits = bits_per_byte(dataset, loss);
     char text[32];
     erase_line();
     printf("step %*u/%u  validation loss %s", progress->width, step, progress->steps, format_number(text, loss, 4));
@@ -237,15 +237,15 @@ uint64_t run_began(const struct trainer *trainer) { return trainer->progress->be
 static bool shows_rate(const struct progress *progress)
 {
     enum { LEAST_MS = 10000 }; /* a shorter run says more of the host's start than of the device */
-    const bool paced = progress->trainer->train_list->running->pacer != NULL;
+    bool paced = progress->trainer->train_list->running->pacer != NULL;
     return progress->total_ms >= LEAST_MS && !execution.serial && !paced && !interrupted();
 }
 
 /* The first step has no part in the total, so there are others. */
 static void print_rate(const struct progress *progress)
 {
-    const uint32_t steps = progress->counted - 1;
-    const double ms = progress->total_ms / steps;
+    uint32_t steps = progress->counted - 1;
+    double ms = progress->total_ms / steps;
     printf("\nrate        %u steps after the first: mean %.4g ms, %.0f tokens/s, %.4g GFLOP/s\n", steps, ms,
            tokens_per_step(progress->trainer) / ms * 1e3, progress->flops / ms * 1e-6);
 }
@@ -254,7 +254,7 @@ enum exit_code end_progress(struct progress *progress)
 {
     if (shows_rate(progress))
         print_rate(progress);
-    const bool log_is_whole = end_log(progress->trainer->log);
+    bool log_is_whole = end_log(progress->trainer->log);
     progress->trainer->log = NULL;
     progress->trainer->progress = NULL;
     free(progress);
@@ -291,7 +291,7 @@ static bool ends_early(const struct settings *settings)
 /* Has a resumed run trained steps that are kept nowhere? */
 static bool trained_unsaved(const struct settings *settings, uint32_t step)
 {
-    const bool keeps = settings->save || settings->demands.kept_elsewhere;
+    bool keeps = settings->save || settings->demands.kept_elsewhere;
     return settings->resumed && step > settings->resumed->step && !keeps;
 }
 

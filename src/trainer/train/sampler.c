@@ -50,7 +50,7 @@ static int token_at(const double *weight, int vocab, double drawn)
 /* Draws from the softmax over the --top-k largest logits at --temperature; at temperature 0 takes the largest. */
 static int32_t choose_token(const float *logits, int vocab, const struct settings *settings, uint64_t draw)
 {
-    const int best = largest(logits, vocab);
+    int best = largest(logits, vocab);
     if (settings->temperature <= 0)
         return best;
     float least = -INFINITY;
@@ -96,7 +96,7 @@ static void prepare_sample(void *argument, const struct task *task, uint32_t ite
  * The logits go to their place on the host. */
 static void add_sampled_logits(struct builder *b, struct trainer *trainer, struct tensor *out, struct tensor *wanted)
 {
-    const int channels = trainer->config.channels;
+    int channels = trainer->config.channels;
     struct tensor *row = activation(b, "last", SHAPE(1, channels));
     struct task *pick = LAUNCH(b, "last", "elementwise.cl", "pick_row", work_groups(b, 1),
                                OUT(row),
@@ -162,7 +162,7 @@ static const float *compute_logits(struct trainer *trainer, const int32_t *token
 static void sample_tokens(struct trainer *trainer, const uint16_t *given, size_t n, int count)
 {
     const struct tokenizer *tokenizer = &trainer->data->tokenizer;
-    const int end = end_of_text(tokenizer);
+    int end = end_of_text(tokenizer);
     int32_t *tokens = allocate(n + (size_t)count, sizeof *tokens);
     struct text_stream shown = {0};
     for (size_t i = 0; i < n; i++) {

@@ -85,7 +85,7 @@ static int nearest_multiple(int n, int unit) { return MAX((n + unit / 2) / unit,
 
 static void check_grad_groups(const struct trainer *trainer)
 {
-    const int dp = trainer->mesh.dp, groups = trainer->settings->grad_groups;
+    int dp = trainer->mesh.dp, groups = trainer->settings->grad_groups;
     if (groups > 1 && dp > 1)
         fail(EXIT_USAGE, "--grad-groups %d stands for dp=%d on one device: with dp=%d give --grad-groups 1 instead",
              groups, groups, dp);
@@ -100,15 +100,15 @@ static void check_grad_groups(const struct trainer *trainer)
 /* The batch must be whole micro-batches on each data-parallel rank. */
 static void check_batch(const struct trainer *trainer)
 {
-    const int dp = trainer->mesh.dp;
-    const int micro_batch = trainer->micro_batch;
-    const bool has_own_size = trainer->settings->micro_batch; /* else a rank's share is one micro-batch */
+    int dp = trainer->mesh.dp;
+    int micro_batch = trainer->micro_batch;
+    bool has_own_size = trainer->settings->micro_batch; /* else a rank's share is one micro-batch */
     if (trainer->batch % (dp * micro_batch) == 0)
         return;
     if (!has_own_size)
         fail(EXIT_USAGE, "--batch %d cannot be shared by dp=%d: the nearest that works is --batch %d", trainer->batch,
              dp, nearest_multiple(trainer->batch, dp));
-    const int near = nearest_multiple(trainer->batch, dp * micro_batch);
+    int near = nearest_multiple(trainer->batch, dp * micro_batch);
     if (near > MOST_SEQUENCES)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
@@ -120,8 +120,8 @@ static void check_batch(const struct trainer *trainer)
 /* What to try so that a rank has a multiple of `micros` micro-batches.  The caller frees the text. */
 static char *advise_micros(const struct trainer *trainer, int micros)
 {
-    const int unit = trainer->mesh.dp * micros;
-    const int batch = nearest_multiple(trainer->batch, unit);
+    int unit = trainer->mesh.dp * micros;
+    int batch = nearest_multiple(trainer->batch, unit);
     return format_string("try --batch %d --micro-batch %d", batch, batch / unit);
 }
 
@@ -137,7 +137,7 @@ static void check_written_micros(const struct trainer *trainer)
 /* In a folded pipeline micro-batches go down the devices and up again, so it needs two for each device. */
 static void check_folded_micros(const struct trainer *trainer)
 {
-    const int least = 2 * trainer->mesh.pp;
+    int least = 2 * trainer->mesh.pp;
     if (trainer->mesh.folded && !trainer->turn_order->written && trainer->micros < least)
         fail(EXIT_USAGE, "--pipeline %s with pp=%d needs at least %d micro-batches, not %d: %s",
              trainer->settings->pipeline, trainer->mesh.pp, least, trainer->micros, advise_micros(trainer, least));
@@ -146,15 +146,15 @@ static void check_folded_micros(const struct trainer *trainer)
 /* How many micro-batches go through an interleaved pipeline in a round; 1: the pipeline has no rounds. */
 static int micros_of_round(const struct trainer *trainer)
 {
-    const bool has_rounds = trainer->mesh.chunks > 1 && !trainer->mesh.folded && !trainer->turn_order->written;
+    bool has_rounds = trainer->mesh.chunks > 1 && !trainer->mesh.folded && !trainer->turn_order->written;
     return has_rounds ? trainer->mesh.pp : 1;
 }
 
 /* Micro-batches come in rounds of an interleaved pipeline, and in groups of the gradient: both must be whole. */
 static void check_whole_rounds(const struct trainer *trainer)
 {
-    const int groups = trainer->settings->grad_groups;
-    const int together = (int)common_multiple((uint64_t)micros_of_round(trainer), (uint64_t)groups);
+    int groups = trainer->settings->grad_groups;
+    int together = (int)common_multiple((uint64_t)micros_of_round(trainer), (uint64_t)groups);
     if (trainer->micros % together)
         fail(EXIT_USAGE, "%s needs a multiple of %d micro-batches, not %d: %s",
              groups > 1 ? "--grad-groups" : "--pipeline interleaved", together, trainer->micros,
@@ -164,7 +164,7 @@ static void check_whole_rounds(const struct trainer *trainer)
 static void check_size(const struct trainer *trainer)
 {
     const struct config *config = &trainer->config;
-    const double tokens = (double)trainer->micro_batch * trainer->seq_len;
+    double tokens = (double)trainer->micro_batch * trainer->seq_len;
     if ((double)trainer->micros * trainer->mesh.dp * config->layers > MOST_LAYER_PASSES)
         fail(EXIT_USAGE, "--batch %d makes a list of millions of tasks: use a larger --micro-batch than %d",
              trainer->batch, trainer->micro_batch);
@@ -178,7 +178,7 @@ static void check_size(const struct trainer *trainer)
 void set_batch(struct trainer *trainer, unsigned wanted)
 {
     const struct settings *settings = trainer->settings;
-    const bool samples_only = (wanted & ALL_LISTS) == LIST_SAMPLE;
+    bool samples_only = (wanted & ALL_LISTS) == LIST_SAMPLE;
     trainer->batch = samples_only ? trainer->mesh.dp : settings->batch;
     trainer->seq_len = settings->seq_len;
     trainer->micro_batch = settings->micro_batch ? settings->micro_batch : MAX(trainer->batch / trainer->mesh.dp, 1);

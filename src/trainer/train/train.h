@@ -10,7 +10,8 @@
  * another:
  *
  *     trainer     machine + model + the lists of tasks                    trainer.c, sizes.c, save_folder.c
- *     train list  its tasks, its batches, its control block               build_train.c, feed.c, control.c, interleave.c
+ *     train list  its tasks, its batches, its control block               build_train.c, feed.c, control.c,
+ *                                                                         interleave.c
  *     evaluation  its list, and its run                                   evaluation.c
  *     vocabulary  which tokenizer a run has                               vocabulary.c
  *     loop        steps, their results, what follows a step               loop.c, results.c, after_step.c
@@ -115,7 +116,7 @@ enum wanted {
     ALL_LISTS = LIST_TRAIN | LIST_EVAL | LIST_SAMPLE,
     KEEP_LOGITS = 8,      /* there is one device */
     OPEN_DATA = 16,       /* text to train on; without it tokens are random */
-    OPEN_GIVEN_DATA = 32, /* the same, but only if --data was given */
+    OPEN_GIVEN_DATA = 32, /* that text, but only if --data was given */
     ONLY_DRAFT = 64       /* its lists are looked at and do not run: see new_draft() */
 };
 
@@ -190,7 +191,7 @@ struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 /* Continues a text by `count` tokens, and prints all of it token by token. */
 void sample_text(struct trainer *trainer, const char *prompt, int count);
 
-/* The same for the first character of the data, which --sample-tokens continues after a training. */
+/* Continues the first character of the data by --sample-tokens tokens, after a training. */
 void print_sample(struct trainer *trainer);
 
 /* ---- loop.c ------------------------------------------------------------------------------------------------------ */

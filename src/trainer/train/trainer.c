@@ -67,7 +67,7 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
         build_sample(trainer);
     if (wanted & KEEP_LOGITS)
         trainer->kept_logits->persistent = true;
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         tell_list_built(trainer, all[i]);
 }
@@ -127,7 +127,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
 /* Opens data if they are wanted, and assembles a trainer of the sizes that they and the settings have. */
 static struct trainer *open_trainer(const struct settings *settings, unsigned wanted)
 {
-    const bool has_model = settings->source.path;
+    bool has_model = settings->source.path;
     struct config config = config_of(settings);
     struct dataset *data = NULL;
     if ((wanted & OPEN_DATA) || ((wanted & OPEN_GIVEN_DATA) && settings->data.path))
@@ -145,7 +145,7 @@ static struct trainer *open_trainer(const struct settings *settings, unsigned wa
 static void make_ready(struct trainer *trainer)
 {
     struct list *all[MOST_LISTS];
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     execution.serial = trainer->settings->serial;
     must(finish_lists(trainer->pool, all, n));
     if (trainer->settings->save)
@@ -179,7 +179,7 @@ struct trainer *new_draft(const struct settings *settings, unsigned wanted)
 void free_trainer(struct trainer *trainer)
 {
     struct list *all[MOST_LISTS];
-    const size_t n = lists_of(trainer, all);
+    size_t n = lists_of(trainer, all);
     for (size_t i = 0; i < n; i++)
         drain(all[i]);
     tell_trainer_closing(trainer);

@@ -46,7 +46,7 @@ static struct tokenizer model_tokenizer(const struct settings *settings, const s
 {
     struct tokenizer tokenizer = source_tokenizer(model);
     const char *word = settings->data.tokens;
-    const bool is_known = tokenizer.n && !tokenizer.takes_ids;
+    bool is_known = tokenizer.n && !tokenizer.takes_ids;
     if (!is_known && model->path && was_given("tokens") && file_of_tokens(word)) {
         free_tokenizer(&tokenizer);
         tokenizer = make_tokenizer(word, NULL, NULL);

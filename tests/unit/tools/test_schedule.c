@@ -273,7 +273,7 @@ static void expect_order_back(const struct turn_order *order, const struct mesh 
         free(turn);
     }
     const char *path = write_file("order.csv", text, strlen(text));
-    const struct turn_order *back = find_order(path);
+    const struct turn_order *back = turn_order_of(path);
     assert_int_equal(back->chunks, mesh->chunks);
     if (mesh->chunks > 1 && mesh->pp > 1)
         assert_int_equal(back->folded, mesh->folded);
@@ -380,7 +380,7 @@ static void read_wrong(void *text)
     free_list_and_machine(read_list(path));
 }
 
-static void order_wrong(void *text) { find_order(write_file("wrong.csv", text, strlen(text))); }
+static void order_wrong(void *text) { turn_order_of(write_file("wrong.csv", text, strlen(text))); }
 
 struct mistake {
     const char *rows, *says; /* after "wrong.csv, " */
