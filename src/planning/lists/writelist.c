@@ -140,7 +140,7 @@ static char **write_tensors(FILE *out, const struct list *list)
 {
     json_t *taken = json_object();
     char **names = allocate(list->pool->n, sizeof *names);
-    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
+    struct uses *uses = new_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < list->pool->n; i++) {
         const struct tensor *tensor = list->pool->tensors[i];
         if (tensor->storage != tensor || !(tensor->persistent || uses->count[i]))

@@ -22,7 +22,7 @@
  *     fetch.h      other lists, which read state on the host     fetch.c
  *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
- * never for their names.  find_uses() (pass/uses.h) tells it which tasks use a tensor, and when; forecast_list()
+ * never for their names.  new_uses() (pass/uses.h) tells it which tasks use a tensor, and when; forecast_list()
  * (predict/forecast.h) what it would gain.  Bytes come and go by add_copy_for() and switch_readers().  Where there is
  * something to choose, it gives choose() (search/search.h) its decisions, some starts and its rewrite.
  *

@@ -31,7 +31,7 @@ static void note_use(struct uses *uses, size_t position, const struct access *ac
     }
 }
 
-struct uses *find_uses(struct task *const *tasks, size_t n, const struct pool *pool)
+struct uses *new_uses(struct task *const *tasks, size_t n, const struct pool *pool)
 {
     struct uses *uses = allocate(1, sizeof *uses);
     uses->tasks = copy_bytes(tasks, n * sizeof *uses->tasks);

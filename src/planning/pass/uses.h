@@ -35,7 +35,7 @@ struct use_range { /* the uses of one tensor */
 };
 
 /* The index of n tasks in their order; the array is copied.  The caller frees it with free_uses(). */
-struct uses *find_uses(struct task *const *tasks, size_t n, const struct pool *pool);
+struct uses *new_uses(struct task *const *tasks, size_t n, const struct pool *pool);
 void free_uses(struct uses *uses);
 
 /* The uses of the tensor's storage, in list order. */

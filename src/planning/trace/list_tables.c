@@ -132,7 +132,7 @@ static void fill_tensors(struct trace *tables, struct list *const *lists, size_t
     struct uses **uses = allocate(n, sizeof *uses); /* by list */
     size_t most = 0;
     for (size_t k = 0; k < n; k++) {
-        uses[k] = find_uses(lists[k]->tasks, lists[k]->n, pool);
+        uses[k] = new_uses(lists[k]->tasks, lists[k]->n, pool);
         most += uses[k]->first[pool->n];
     }
     tables->tensors = allocate(pool->n, sizeof *tables->tensors);

@@ -181,7 +181,7 @@ static void fill_messages(struct broadcast *broadcast, struct edit *edit)
     for (size_t i = 0; i < list->n; i++)
         if (is_broadcast(list->tasks[i]))
             add_hop(broadcast, edit, list->tasks[i]);
-    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
+    struct uses *uses = new_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < broadcast->n_messages; i++) {
         struct message *message = &broadcast->messages[i];
         add_to_shard(broadcast, message);

@@ -60,7 +60,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     planner->facts = facts;
     survey->list = list;
     survey->costs = costs;
-    survey->uses = find_uses(list->tasks, list->n, list->pool);
+    survey->uses = new_uses(list->tasks, list->n, list->pool);
     fill_buckets(&survey->buckets, survey->uses);
     size_t n = survey->buckets.n;
     survey->cores = MAX((int)spare_cores(list->pool->machine), 1);

@@ -88,7 +88,7 @@ static char *describe_remade(enum recompute mode, size_t repeated, double bytes)
 bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_report *report)
 {
     struct pool *pool = list->pool;
-    struct uses *uses = find_uses(list->tasks, list->n, pool);
+    struct uses *uses = new_uses(list->tasks, list->n, pool);
     size_t n_before = list->n;
     int *first_reader = remade_by_rule(uses, pool, mode);
     double bytes = 0;

@@ -140,7 +140,7 @@ struct gaps collect_gaps(struct list *list, const struct costs *costs, unsigned 
 {
     struct gaps gaps = {.list = list, .bare = forecast_list(list, costs), .classes = classes};
     must(gaps.bare.problem);
-    gaps.uses = find_uses(list->tasks, list->n, list->pool);
+    gaps.uses = new_uses(list->tasks, list->n, list->pool);
     for (size_t i = 0; i < gaps.uses->n_tensors; i++) {
         struct tensor *tensor = list->pool->tensors[i];
         if (may_leave(gaps.uses, tensor, classes))

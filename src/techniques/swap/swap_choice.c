@@ -233,7 +233,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
     }
     size_t n;
     struct task **tasks = tasks_in_order(gaps->list, &n);
-    struct uses *uses = find_uses(tasks, n, pool);
+    struct uses *uses = new_uses(tasks, n, pool);
     free(twins);
     free(tasks);
     return uses;

@@ -70,7 +70,7 @@ static json_t *move_json(const struct fate *fate, const struct gap_times *times,
 
 static json_t *moves_json(const struct gaps *gaps, const struct fate *fates, const struct forecast *forecast)
 {
-    struct uses *uses = find_uses(forecast->tasks, forecast->n, gaps->list->pool);
+    struct uses *uses = new_uses(forecast->tasks, forecast->n, gaps->list->pool);
     double zero = start_of_step(forecast);
     json_t *moves = json_array();
     for (const struct fate *fate = fates; fate < fates + gaps->n; fate++) {

@@ -397,7 +397,7 @@ static size_t guest_uses(const char *words)
             last = add_copy(paper.list, paper.device->lanes[LANE_UPLOAD], "off", to, from);
     }
     commit_edit(edit);
-    struct uses *uses = find_uses(paper.list->tasks, paper.list->n, paper.pool);
+    struct uses *uses = new_uses(paper.list->tasks, paper.list->n, paper.pool);
     size_t n = count_guest_uses(uses, w);
     free_uses(uses);
     end_paper(&paper);

@@ -55,7 +55,7 @@ TEST(layers_are_gathered_ahead)
 {
     struct trainer *trainer =
         plan_training(parse_words("--model nano --layers 8 --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
-    struct uses *uses = find_uses(trainer->train_list->tasks, trainer->train_list->n, trainer->pool);
+    struct uses *uses = new_uses(trainer->train_list->tasks, trainer->train_list->n, trainer->pool);
     size_t gathered = 0;
     size_t first = 0;
     for (size_t i = 0; i < trainer->pool->n; i++) {

@@ -403,7 +403,7 @@ static const char *order_on_host(struct list *list, enum side where)
     struct update_buckets buckets;
     unsigned char side[MOST_BUCKETS];
     const char *order = "";
-    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
+    struct uses *uses = new_uses(list->tasks, list->n, list->pool);
     memset(side, where, sizeof side);
     fill_buckets(&buckets, uses);
     struct edit *edit = open_edit(list);
@@ -461,7 +461,7 @@ TEST(a_layer_is_released_by_its_last_gradient)
                                            "task b gpu.compute 1ms layer=0 role=backward reads=w1 writes=g1\n%s",
                                            describe_layers(2, (int[]){1000, 1000}), updates[i]);
         struct update_buckets buckets;
-        struct uses *uses = find_uses(list->tasks, list->n, list->pool);
+        struct uses *uses = new_uses(list->tasks, list->n, list->pool);
         fill_buckets(&buckets, uses);
         assert_int_equal(buckets.n, 1);
         if (buckets.all[0].released != 2)

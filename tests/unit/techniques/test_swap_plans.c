@@ -63,7 +63,7 @@ static void swap_as_planned(struct edit *edit, struct list *list, const struct u
 static double try_plan(struct list *list, const struct plan *plan, int n, struct idle *idle)
 {
     struct pool *pool = list->pool;
-    struct uses *before = find_uses(list->tasks, list->n, pool);
+    struct uses *before = new_uses(list->tasks, list->n, pool);
     int from[MOST_TRIED];
     size_t n_tasks;
     for (int k = 0; k < n; k++)
@@ -71,7 +71,7 @@ static double try_plan(struct list *list, const struct plan *plan, int n, struct
     struct edit *edit = open_edit(list);
     free(remake(edit, pool, before, from, REMAKE_AT_READER));
     struct task **line = tasks_in_order(list, &n_tasks);
-    struct uses *uses = find_uses(line, n_tasks, pool);
+    struct uses *uses = new_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
         idle[k] = idle_of(uses, pool->tensors[k], k + 1 == n);
         if (plan[k].action == SWAP_TENSOR)
@@ -269,7 +269,7 @@ static size_t bytes_if_free(struct list *list, const struct uses *uses, struct t
 /* The same for all choices in one order of the list. */
 static size_t least_of_choices(struct list *list, double period, size_t least)
 {
-    struct uses *uses = find_uses(list->tasks, list->n, list->pool);
+    struct uses *uses = new_uses(list->tasks, list->n, list->pool);
     struct task *front[2 * MICRO + 1]; /* the last one is the update */
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++)

@@ -1,7 +1,7 @@
 /* test_depend_random.c - random lists of tasks: whatever their order on the lanes, they give the bits of running one
  * task after another.
  *
- * It tests depend(), place(), verify(), execute() and find_uses().  For each list it checks that verify() finds the
+ * It tests depend(), place(), verify(), execute() and new_uses().  For each list it checks that verify() finds the
  * list sound; that verify() refuses it without any one of its waits; that its addresses keep the laws of addresses; and
  * that its runs with threads, also under the audit, leave the same bits as its serial run.  It catches a race that only
  * one list in a hundred shows.
@@ -281,7 +281,7 @@ TEST(uses_follow_from_the_bytes_of_each_task)
     contexts_apart(false);
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *world = new_world(machine, seed);
-        struct uses *uses = find_uses(world->list->tasks, world->list->n, world->pool);
+        struct uses *uses = new_uses(world->list->tasks, world->list->n, world->pool);
         int place = (int)(seed % PLACES);
         for (int i = 0; i < world->n_roots[place]; i++)
             world->roots[place][i].part[WHOLE]->exclusive = (enum exclusive)(i % 3);
