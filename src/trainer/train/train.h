@@ -103,7 +103,8 @@ struct trainer {
     int32_t *sample_window; /* (seq_len) window for the next sampled token, which the thread of the lane `feed` reads */
     int sample_position;    /* where the last token is in that window */
 
-    /* The thread of the lane `report` writes these.  They are read when it has reported the step or the iteration. */
+    /* The thread of the lane `report` writes these, except ended_ns, and the zeros with which evaluate() begins.  They
+     * are read when it has reported the step or the iteration. */
     struct result results[RESULTS]; /* by step % RESULTS */
     struct losses eval_sums[2];     /* an evaluation's losses up to its iteration i, at i & 1 */
 };
