@@ -21,7 +21,7 @@
  * row comes padding, which has no probability and whose gradient is 0.  The total is one chain over the tokens, which
  * begins at the old total (common.cl, "sums in order").
  *
- * cross_entropy() of src/trainer/model/ops.c, and its gradient there, launch these kernels.
+ * cross_entropy() of src/trainer/model/loss.c, and its gradient there, launch these kernels.
  */
 
 /* The maximum of a row of V logits. */

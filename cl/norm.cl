@@ -4,7 +4,7 @@
  *     norm = sqrt(sum over all gradient elements of g^2)
  *     scale = clip / norm  if clip > 0 and norm > clip,  else 1           ("clip the gradient to length clip")
  *
- * There are two stages, which src/trainer/model/optimizer.c launches.  norm_blocks sums the squares of each NORM_BLOCK
+ * There are two stages, which src/trainer/model/norm.c launches.  norm_blocks sums the squares of each NORM_BLOCK
  * elements, in parallel.  norm_finish sums the blocks, in order, which is one chain.  Since they have a fixed size and
  * order, gradients on several devices (cut on block borders) give the same norm as gradients on one.
  *

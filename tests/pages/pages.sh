@@ -85,6 +85,24 @@ lost_routes() {
 }
 finds_nothing 'functions of the routes are in their files' lost_routes
 
+is_placed() { # FILE NAME: a function begins in one of these files, a struct has its body there, another word stands there
+    case $2 in
+    *'()') grep -qE "^([a-zA-Z_].*[ *]|#define )${2%??}\\(" $1 ;;
+    *' '*) grep -qE "(^|[^a-z_])$2 \\{" $1 ;;
+    *) grep -qw "$2" $1 ;;
+    esac
+}
+misplaced_names() {
+    awk -f tests/pages/placed.awk $pages >"$TMP/placed"
+    enough 10 "$TMP/placed" 'names that pages place in a file'
+    while read -r page file name; do
+        files=$(ls "$file" src/*/*/"$file" "cl/$file" 2>/dev/null)
+        is_placed "${files:-none}" "$name" 2>/dev/null || is_made_by "$page" "$file" ||
+            echo "$page: $file does not have $name"
+    done <"$TMP/placed"
+}
+finds_nothing 'names that a page places in a file are there' misplaced_names
+
 finds_nothing 'functions, structs and fields that the pages on the source code name exist' \
     awk -f tests/style/comments.awk -f tests/pages/names.awk src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h \
     tests/support/*.[ch] tests/unit/*/*.c tutorials/reference-code.md tutorials/reference-folders.md \

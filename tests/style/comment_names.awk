@@ -6,8 +6,12 @@
 # names of other files, words in double quotes, lines that are indented as a picture or an example is, and functions
 # of the system.  It prints the others, a line each: FILE:LINE: NAME.
 #
-# Where a comment says "task->accesses", code of some file says that too.  Where it says "prove() in verify.c", that
-# file defines the function.
+# Where a comment says "task->accesses", code of some file says that too.  A comment may also say where something is,
+# with the words `in` or `of`, and with a comma before them:
+#
+#     prove() in verify.c       the file defines the function, or the header declares it
+#     struct when, of when.h    the file has the body of the struct; likewise for enum
+#     gemm.c launches           in a .cl file: the .c file has the name of the .cl file
 #
 # A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
 # the same header, or be a field of some struct.
@@ -24,6 +28,7 @@ function note_code(line,   before, name) {
         name = substr(line, RSTART, RLENGTH)
         known[name] = 1
         of_file[FILENAME, name] = 1
+        of_base[base_name(FILENAME), name] = 1
         if (before == "." || before == ">")
             field[name] = 1
         line = substr(line, RSTART + RLENGTH)
@@ -58,6 +63,15 @@ function note_definition(line) {
     }
 }
 
+function note_bodies(line) { # of a struct or an enum, and the .cl files that it names
+    if (match(line, /(struct|enum) [a-z_0-9]+ [{]/))
+        has_body[base_name(FILENAME), substr(line, RSTART, RLENGTH - 2)] = 1
+    while (match(line, /"[a-z_0-9]+\.cl"/)) {
+        names_kernels[base_name(FILENAME), substr(line, RSTART + 1, RLENGTH - 2)] = 1
+        line = substr(line, RSTART + RLENGTH)
+    }
+}
+
 function base_name(path) {
     sub(/.*\//, "", path)
     return path
@@ -72,13 +86,53 @@ function note_fields(line,   found, count, i) {
     }
 }
 
-function note_defined(line) {
-    while (match(line, /[a-z_0-9]+\(\) in [a-z_\/]+\.c/)) {
+# Gathers a comment of several lines, and looks at it when it has ended.
+function note_block(line) {
+    if (line ~ /^ +\*    /) # a picture
+        line = "."
+    sub(/^ *\*/, "", line)
+    if (block == "")
+        block_place = FILENAME ":" FNR
+    block = block " " line
+    gsub(/  +/, " ", block)
+    if (in_comment)
+        return
+    note_defined(block)
+    if (FILENAME ~ /\.cl$/)
+        note_launchers(block)
+    block = ""
+}
+
+function note_defined(text,   what) {
+    while (match(text, /([a-z_0-9]+\(\)|(struct|enum) [a-z_0-9]+),? (in|of) [a-z_0-9\/]+\.(cl|c|h)/)) {
+        what = substr(text, RSTART, RLENGTH)
+        text = substr(text, RSTART + RLENGTH)
         n_defined++
-        defined[n_defined] = substr(line, RSTART, RLENGTH)
-        defined_place[n_defined] = FILENAME ":" FNR
-        line = substr(line, RSTART + RLENGTH)
+        defined_in[n_defined] = base_name(what)
+        sub(/.* /, "", defined_in[n_defined])
+        sub(/,? (in|of) .*/, "", what)
+        defined[n_defined] = what
+        defined_place[n_defined] = block_place
     }
+}
+
+function note_launchers(text) {
+    while (match(text, /[a-z_0-9\/]+\.c[^a-z.;][^.;]*launch/)) {
+        n_launchers++
+        launcher[n_launchers] = substr(text, RSTART, RLENGTH)
+        sub(/\.c[^a-z].*/, ".c", launcher[n_launchers])
+        launcher[n_launchers] = base_name(launcher[n_launchers])
+        launched[n_launchers] = base_name(FILENAME)
+        launcher_place[n_launchers] = block_place
+        text = substr(text, RSTART + RLENGTH)
+    }
+}
+
+function is_there(file, what) { # "prove()" or "struct when"
+    if (what ~ / /)
+        return (file, what) in has_body
+    sub(/\(\)/, "", what)
+    return (file, what) in is_defined || (file ~ /\.h$/ && (file, what) in of_base)
 }
 
 function note(name) {
@@ -118,7 +172,6 @@ function note_comment(line,   before) {
     gsub(/"[^"]*"/, " ", line)
     note_files(line)
     note_fields(line)
-    note_defined(line)
     gsub(/[A-Za-z0-9_\/*.-]+\.(c|h|cl|awk|sh|py|txt|md|bin|json|csv|safetensors)([^A-Za-z0-9_]|$)/, " ", line)
     while (match(line, /[A-Za-z_][A-Za-z0-9_]*(\(\))?/)) {
         before = substr(line, RSTART - 2, 2)
@@ -138,6 +191,7 @@ BEGIN {
 
 FNR == 1 {
     in_head = 1
+    block = ""
     name = FILENAME
     gsub(/.*\/|\.[a-z]*$/, "", name)
     known[name] = 1
@@ -151,7 +205,10 @@ FNR == 1 {
     note_code(code)
     note_pointed(code)
     note_definition(code)
+    note_bodies(code)
     note_comment(comment)
+    if (comment != "")
+        note_block(comment)
     if (FILENAME ~ /\.h$/ && !in_head)
         note_quoted(comment)
     in_head = in_head && in_comment
@@ -170,13 +227,15 @@ END {
     for (i = 1; i <= n_fields; i++)
         if (!(fields[i] in is_pointed))
             print field_place[i] ": no code has " fields[i]
-    for (i = 1; i <= n_defined; i++) {
-        split(defined[i], part, /\(\) in /)
-        if (!((base_name(part[2]), part[1]) in is_defined))
-            print defined_place[i] ": " part[2] " does not define " part[1] "()"
-    }
-    if (n_fields < 20 || n_defined < 5)
-        print "only " n_fields + 0 " fields and " n_defined + 0 " functions in files were found in comments"
+    for (i = 1; i <= n_defined; i++)
+        if (!is_there(defined_in[i], defined[i]))
+            print defined_place[i] ": " defined_in[i] " does not have " defined[i]
+    for (i = 1; i <= n_launchers; i++)
+        if (!((launcher[i], launched[i]) in names_kernels))
+            print launcher_place[i] ": " launcher[i] " does not launch kernels of " launched[i]
+    if (n_fields < 20 || n_defined < 30 || n_launchers < 6)
+        print "only " n_fields + 0 " fields, " n_defined + 0 " things in files and " n_launchers + 0 \
+            " files that launch kernels were found in comments"
     if (n < 100)
         print "only " n + 0 " names were found in comments"
 }

@@ -275,11 +275,11 @@ def task_at(list, number):
 # ---- the list as it is now ------------------------------------------------------------------------------------------
 
 def order(list):
-    """Its tasks: while it is edited by their chain, which begins at list->edit_ends."""
-    if int(list["edit_ends"]) == 0:
+    """Its tasks: while it is edited by their chain, which begins at list->sentinel."""
+    if int(list["sentinel"]) == 0:
         return [t.dereference() for t in items(list["tasks"], list["n"])]
-    tasks, t = [], list["edit_ends"]["next"]
-    while int(t) != int(list["edit_ends"]):  # a closed chain
+    tasks, t = [], list["sentinel"]["next"]
+    while int(t) != int(list["sentinel"]):  # a closed chain
         tasks.append(t.dereference())
         t = t["next"]
     return tasks

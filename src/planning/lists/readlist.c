@@ -417,7 +417,7 @@ bool names_list(const char *path) { return ends_with(path, ".txt") || form_of(pa
 struct list *read_list(const char *path)
 {
     const struct list_form *form = form_of(path);
-    refuse_other_kind(path, KIND_STEP_FILE, form ? "a list" : "a step file such as data/steps/1f1b.txt");
+    refuse_if_other_kind(path, KIND_STEP_FILE, form ? "a list" : "a step file such as data/steps/1f1b.txt");
     char *text = form ? form->read(path) : read_text(path);
     char *line, *rest = text;
     struct reading reading = {.line = {.path = path}};

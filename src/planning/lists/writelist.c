@@ -183,15 +183,15 @@ static bool *mark_mistaken(const struct list *list, const struct afters *afters)
     json_t *means = json_object();
     const struct listed_wait *pair = afters->pairs, *end = afters->pairs + afters->n;
     for (size_t i = 0; i < list->n; i++) {
-        for (; pair < end && pair->second == (int)i; pair++) {
-            int meant = task_meant(means, list->tasks[pair->first]);
-            mistaken[pair->first] |= !pair->previous && meant != pair->first;
+        for (; pair < end && pair->consumer == (int)i; pair++) {
+            int meant = task_meant(means, list->tasks[pair->producer]);
+            mistaken[pair->producer] |= !pair->previous && meant != pair->producer;
         }
         note_name(means, list->tasks[i]);
     }
     for (pair = afters->pairs; pair < end; pair++) {
-        int meant = task_meant(means, list->tasks[pair->first]);
-        mistaken[pair->first] |= pair->previous && meant != pair->first;
+        int meant = task_meant(means, list->tasks[pair->producer]);
+        mistaken[pair->producer] |= pair->previous && meant != pair->producer;
     }
     json_decref(means);
     return mistaken;
@@ -231,9 +231,9 @@ static void free_afters(struct afters *afters, size_t n_tasks)
 static void write_after(FILE *out, const struct afters *afters, size_t position, size_t *next)
 {
     const char *before = " after=";
-    for (; *next < afters->n && afters->pairs[*next].second == (int)position; (*next)++) {
+    for (; *next < afters->n && afters->pairs[*next].consumer == (int)position; (*next)++) {
         const struct listed_wait *pair = &afters->pairs[*next];
-        fprintf(out, "%s%s%s", before, afters->names[pair->first], pair->previous ? "'" : "");
+        fprintf(out, "%s%s%s", before, afters->names[pair->producer], pair->previous ? "'" : "");
         before = ",";
     }
 }

@@ -48,7 +48,7 @@ struct edit *open_edit(struct list *list)
     edit->ends.next = &edit->ends;
     for (size_t i = 0; i < list->n; i++)
         link_behind(list->tasks[i], edit->ends.prev);
-    list->edit_ends = &edit->ends;
+    list->sentinel = &edit->ends;
     list->cursor = edit->ends.prev;
     return edit;
 }
@@ -56,7 +56,7 @@ struct edit *open_edit(struct list *list)
 /* The part that commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
-    edit->list->edit_ends = NULL;
+    edit->list->sentinel = NULL;
     edit->list->cursor = NULL;
     edit->list->tags = edit->tags;
     free(edit->journal);
@@ -89,7 +89,7 @@ void preview(struct edit *edit)
     edit->n_before = list->n;
     edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
     order_list(edit);
-    list->edit_ends = NULL;
+    list->sentinel = NULL;
     list->cursor = NULL;
     list->tags = edit->tags;
 }
@@ -428,7 +428,7 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
 {
     struct task **tasks = copy_bytes(list->tasks, list->n * sizeof *tasks);
     *n = list->n;
-    if (list->edit_ends)
-        *n = copy_chain(list->edit_ends, tasks); /* dropped tasks are in list->tasks still, but not in the chain */
+    if (list->sentinel)
+        *n = copy_chain(list->sentinel, tasks); /* dropped tasks are in list->tasks still, but not in the chain */
     return tasks;
 }

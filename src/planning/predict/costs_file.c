@@ -154,7 +154,7 @@ static void expect_all(const struct costs *costs, const struct option_table *tab
 struct costs *read_costs(const char *path)
 {
     enum { MOST = 1000000 /* devices, units ... */ };
-    refuse_other_kind(path, KIND_PROFILE, "a profile or a hardware description");
+    refuse_if_other_kind(path, KIND_PROFILE, "a profile or a hardware description");
     struct costs *costs = new_costs(path);
     const struct option options[] = {
         /* a profile needs all of PROFILE, a description all of HARDWARE */

@@ -15,7 +15,7 @@
  * An event's effects come first.  Lanes on which it may let a task start are queued, and tried afterwards
  * (try_lanes()).
  *
- * Tasks that need a slot (struct slot_use in task.h) also wait until their iteration has asked for one, and leave it if
+ * Tasks that need a slot (struct slot_use in when.h) also wait until their iteration has asked for one, and leave it if
  * none is free: simulate_slots.c says when.
  */
 #include "simulator.h"

@@ -1,6 +1,6 @@
 /* simulate_slots.c - which iterations of a simulated list get a slot (step/slots.c).
  *
- * Tasks that need a slot (struct slot_use in task.h) store what the iteration makes, and a few iterations at a time
+ * Tasks that need a slot (struct slot_use in when.h) store what the iteration makes, and a few iterations at a time
  * have one.  An iteration asks once:
  *
  *     when the first task ends whose result is to be stored         asks_at_end()

@@ -287,8 +287,8 @@ static void need_after(struct proof *proof)
     int n = (int)proof->list->n;
     struct listed_wait *orders = collect_after_pairs(proof->list, &n_orders);
     for (const struct listed_wait *pair = orders; pair < orders + n_orders; pair++) {
-        int first = pair->previous ? pair->first : n + pair->first;
-        add_pair(proof, first, n + pair->second);
+        int first = pair->previous ? pair->producer : n + pair->producer;
+        add_pair(proof, first, n + pair->consumer);
     }
     free(orders);
 }
@@ -379,7 +379,7 @@ static struct problem *verify_after(const struct list *list)
     for (size_t i = list->n; i-- > 0;)
         earliest[list->tasks[i]->origin] = (int)i;
     for (size_t i = 0; i < list->n_after && !problem; i++) {
-        int waits = earliest[list->after[i].origin], first = earliest[list->after[i].waits_for];
+        int waits = earliest[list->after[i].consumer], first = earliest[list->after[i].producer];
         if (waits != NONE && !list->after[i].previous && (first == NONE || first > waits))
             problem = new_problem(EXIT_FAILED, "task %d %s comes before all that after= tells it to wait for", waits,
                                   list->tasks[waits]->name);

@@ -320,7 +320,7 @@ struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed)
 static void open_now(void *follower)
 {
     struct trace_follow *follow = follower;
-    refuse_folder(follow->path, "a trace, which --trace writes");
+    refuse_if_folder(follow->path, "a trace, which --trace writes");
     follow->file = open_reader(follow->path);
     trace_read_tables(follow->file, follow->trace);
     follow->trace->header.head = 0; /* nothing has been taken */

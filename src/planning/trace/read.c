@@ -46,7 +46,7 @@ static void expect_trace_header(const struct reader *file, const struct trace_he
 {
     const char *path = file->path;
     if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0) {
-        refuse_other_kind(path, KIND_TRACE, "a trace, which --trace writes");
+        refuse_if_other_kind(path, KIND_TRACE, "a trace, which --trace writes");
         fail(EXIT_FAILED,
              "%s is not a trace: `yard train --trace FILE` writes one, and lists that `yard view` shows end in .txt or "
              ".csv",

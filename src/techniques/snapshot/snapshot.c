@@ -23,7 +23,7 @@
  * takes, and when it takes none and is dropped, is the rule of trainer/step/slots.c.  The list has each task once, and
  * where it reads and writes is decided for each iteration.
  *
- * Persist and commit stand *aside* (struct slot_use in task.h): nothing of the training waits for them.  Such a task is
+ * Persist and commit stand *aside* (struct slot_use in when.h): nothing of the training waits for them.  Such a task is
  * parked outside of its lane until its iteration has asked for a slot; without one it is dropped (trainer/run/late.c).
  *
  * On the device (--snapshot-in device).  Where the link is slow the next update waits long for the copy to the host.  A

@@ -29,7 +29,7 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
     mesh.zero = option_given(&ckpt_options, "zero") ? ckpt_given.zero : zero;
     follow_order(&mesh, turn_order_of(recorded_option(from, "pipeline")), config->layers);
     must(cut_layers_as_recorded(&mesh, config->layers, *stages ? stages : NULL));
-    must(check_tp_ranks(config, &mesh));
+    must(tp_problem(config, &mesh));
     return mesh;
 }
 

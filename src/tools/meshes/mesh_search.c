@@ -124,7 +124,7 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     }
     struct problem *problem = cut_layers(&mesh, search->config.layers, NULL);
     if (!problem)
-        problem = check_tp_ranks(&search->config, &mesh);
+        problem = tp_problem(&search->config, &mesh);
     search->meshes = grow(search->meshes, &search->cap_meshes, search->n_meshes + 1, sizeof *search->meshes);
     search->meshes[search->n_meshes++] = mesh;
     int begin = 1, end = share;

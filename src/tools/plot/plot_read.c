@@ -99,7 +99,7 @@ void read_run(struct plot *plot, size_t run, const char *path)
         reading.series[i].kind = (enum series_kind)i;
         reading.series[i].run_number = run;
     }
-    refuse_other_kind(path, KIND_LOG, "a log, which --log writes");
+    refuse_if_other_kind(path, KIND_LOG, "a log, which --log writes");
     read_log_lines(&reading, path);
     if (reading.series[TRAIN].n + reading.series[VAL].n == 0)
         fail(EXIT_FAILED, "%s holds no losses%s; " WHAT_PLOT_READS, path,

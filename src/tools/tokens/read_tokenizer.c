@@ -398,7 +398,7 @@ struct bpe *read_bpe(const char *path)
         return read_llmc(path);
     bool is_merges = ends_with(path, merges);
     char *vocab_path = is_merges ? path_beside(path, merges, vocab) : copy_string(path);
-    refuse_other_kind(vocab_path, KIND_OTHER, "a tokenizer");
+    refuse_if_other_kind(vocab_path, KIND_OTHER, "a tokenizer");
     char *text = read_text(vocab_path);
     if (!begins_json(text))
         refuse_tokenizer(path, "is no JSON object");

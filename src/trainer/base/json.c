@@ -1,4 +1,7 @@
-/* json.c - numbers and texts as JSON. */
+/* json.c - numbers and texts as JSON.
+ *
+ * It has a file of its own, since nothing else in this folder needs the library jansson.
+ */
 #include "json.h"
 
 #include <math.h>

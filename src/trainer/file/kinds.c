@@ -111,15 +111,15 @@ const struct file_kind *kind_of_file(const char *path)
 
 bool is_foreign(const struct file_kind *kind) { return kind && kind->kind < KINDS_OF_TEXT; }
 
-void refuse_folder(const char *path, const char *wanted)
+void refuse_if_folder(const char *path, const char *wanted)
 {
     if (is_folder(path))
         fail(EXIT_IO, "%s is a folder; expected %s", path, wanted);
 }
 
-void refuse_other_kind(const char *path, enum known_kind kind, const char *wanted)
+void refuse_if_other_kind(const char *path, enum known_kind kind, const char *wanted)
 {
-    refuse_folder(path, wanted);
+    refuse_if_folder(path, wanted);
     const struct file_kind *found = kind_of_file(path);
     if (found && found->kind != kind)
         fail(EXIT_USAGE, "%s is %s, not %s: %s", path, found->name, wanted, found->way);
@@ -132,7 +132,7 @@ char *read_text(const char *path)
     struct stat status;
     char size[32];
     size_t n;
-    refuse_folder(path, "a text file");
+    refuse_if_folder(path, "a text file");
     if (stat(path, &status) == 0 && status.st_size > MOST_TEXT_BYTES)
         fail(EXIT_USAGE, "%s has %s; expected a text of at most 16 MiB", path,
              format_bytes(size, (double)status.st_size));

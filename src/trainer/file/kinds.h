@@ -34,11 +34,11 @@ const struct file_kind *kind_of_bytes(const char *bytes, size_t n);
 bool is_foreign(const struct file_kind *kind); /* is it a format that is neither text nor token numbers? */
 
 /* Ends the program (EXIT_IO) if the path is a folder.  wanted: what is expected, with its article, "a trace". */
-void refuse_folder(const char *path, const char *wanted);
+void refuse_if_folder(const char *path, const char *wanted);
 
 /* Ends the program if the path is a folder (EXIT_IO), or if the file is known to be of another kind (EXIT_USAGE): then
  * the message says of which one, and what to do with it.  wanted: what is expected. */
-void refuse_other_kind(const char *path, enum known_kind kind, const char *wanted);
+void refuse_if_other_kind(const char *path, enum known_kind kind, const char *wanted);
 
 /* The part of a file by which its kind is known: its first bytes, and its last ones. */
 enum { GLIMPSE_LAST = 8 };

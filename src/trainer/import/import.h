@@ -1,7 +1,7 @@
 /* import.h - models as files that other programs read and write: safetensors with Hugging Face's names, and llm.c's.
  *
  *     writing             save_model()                                          save_model.c
- *     is there a model?   model_in_folder()                                     find_model.c
+ *     is there a model?   model_in_folder()                                     read_model.c
  *     reading             read_config(), then init_from_file()                  read_model.c
  *     only safetensors    read_weights_config(), then init_from_weights()       import.c, statements.c
  *
@@ -59,7 +59,7 @@ void init_from_weights(struct model *model, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
 void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files of the model at `path` */
 
-/* ---- find_model.c ------------------------------------------------------------------------------------------------ */
+/* ---- read_model.c: is there a model? ----------------------------------------------------------------------------- */
 
 #define MODEL_FILE "model.safetensors"
 #define MODEL_INDEX "model.safetensors.index.json"

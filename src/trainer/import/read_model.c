@@ -1,6 +1,37 @@
-/* read_model.c - reads a model's file: a checkpoint of llm.c here, safetensors in import.c. */
+/* read_model.c - finds a model by the names in a folder, refuses models in forms that are not read here, and reads a
+ * model's file: a checkpoint of llm.c here, safetensors in import.c.
+ */
 #include "import.h"
+#include "trainer/base/module.h"
 #include "trainer/model/model.h"
+
+char *model_in_folder(const char *folder)
+{
+    static const char *const models[] = {MODEL_FILE, MODEL_INDEX};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        char *path = join_path(folder, models[i]);
+        if (exists(path)) /* also a link to what has not been fetched: opening it says so */
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+void refuse_if_foreign_file(const char *path)
+{
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_if_foreign_file(path);
+}
+
+void refuse_if_foreign_folder(const char *folder)
+{
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_if_foreign_folder(folder);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
 
 /* llm.c's parameters come in its own order, each for all layers.  The padding of its words' rows is left out. */
 static void init_from_llmc(struct model *model, const char *path)

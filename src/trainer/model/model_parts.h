@@ -69,8 +69,8 @@ void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *
 /* Adds the block sums of a unit's shards. */
 void add_blocks(struct builder *b, int unit);
 
-/* Checks before the updates whether the losses are finite, and computes no norm yet. */
-void check_losses(struct builder *b, struct tensor *losses);
+/* Adds the task that finds out, before the updates, whether the losses are finite.  It computes no norm yet. */
+void add_loss_check(struct builder *b, struct tensor *losses);
 
 /* Computes the norm from all block sums.  All ranks are told, unless their updates have not waited for the norm. */
 void finish_norm(struct builder *b, struct tensor *losses);

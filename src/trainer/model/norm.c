@@ -91,7 +91,7 @@ static void send_state(struct builder *b)
     free(states);
 }
 
-void check_losses(struct builder *b, struct tensor *losses)
+void add_loss_check(struct builder *b, struct tensor *losses)
 {
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
     LAUNCH(b, "loss.check", "norm.cl", "norm_finish", work_groups(b, 1),

@@ -111,7 +111,7 @@ void release_updates(struct builder *b, struct tensor *losses, struct tensor *co
 {
     b->released = true;
     begin_norm(b, losses, rank_loss);
-    check_losses(b, losses);
+    add_loss_check(b, losses);
 }
 
 void reduce_unit(struct builder *b, int unit)

@@ -183,7 +183,7 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     return params;
 }
 
-struct problem *check_tp_ranks(const struct config *config, const struct mesh *mesh)
+struct problem *tp_problem(const struct config *config, const struct mesh *mesh)
 {
     int most = MIN(config->heads, config->vocab);
     if (mesh->tp <= most)

@@ -63,8 +63,8 @@ struct params {
  * free_params(). */
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k);
 
-/* Can the model be cut for mesh->tp ranks?  NULL: it can. */
-struct problem *check_tp_ranks(const struct config *config, const struct mesh *mesh);
+/* Why the model cannot be cut for mesh->tp ranks; NULL: it can. */
+struct problem *tp_problem(const struct config *config, const struct mesh *mesh);
 
 int64_t padded_vocab(int64_t words);                      /* rows that a head of `words` words has */
 int layer_of_unit(const struct params *params, int unit); /* NONE: embedding or final */

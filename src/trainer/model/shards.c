@@ -1,4 +1,7 @@
-/* shards.c - who has which part of a unit: replicas and shards by their coordinates, for what comes after backward. */
+/* shards.c - who has which part of a unit: replicas and shards by their coordinates, for what comes after backward.
+ *
+ * It has a file of its own, since reduce.c, norm.c and optimizer.c all ask it.
+ */
 #include "model_parts.h"
 
 const struct mesh *mesh_of(const struct builder *b) { return b->model->mesh; }

@@ -29,7 +29,7 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
  * count falls below 0 and the driver aborts the program ("found->ref_count > 0").  So the first launch of each kernel
  * task waits until nothing is in flight, and the others wait for it.  A single device needs none of this: its queue
  * runs one kernel after another. */
-bool must_be_alone(const struct list *list, const struct task *task)
+bool needs_to_be_alone(const struct list *list, const struct task *task)
 {
     bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_runs[task->index].issued;
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));

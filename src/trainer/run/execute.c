@@ -94,7 +94,7 @@ void execute(struct list *list, uint32_t iteration)
         if (!is_due(task, iteration) || (task->slot.needed && !list->running->late_tasks))
             continue;
         tell_issuing(list, task, iteration);
-        if (must_be_alone(list, task))
+        if (needs_to_be_alone(list, task))
             issue_alone(list, task, iteration);
         else
             issue_task(list, task, iteration);

@@ -1,5 +1,18 @@
-/* flights.c - runs that are in flight: each has a place among its task's flights, and one in its lane's queue. */
+/* flights.c - the runs of tasks that are in flight, from when they are issued until they are retired.
+ *
+ * A run in flight has a place among its task's flights, and one in its lane's queue.  When it has ended, it is retired:
+ * its status is checked, its times are reported, its events are released, and its place among the task's flights is
+ * free for a later run.  Lanes run in order, so at the head of a lane's queue stands the run that ends next.  Nothing
+ * here waits for an end; wait.c does.
+ *
+ * Only the issuing thread retires runs.  A lane that has fallen behind delays no flights of other lanes, and nobody
+ * waits for a whole iteration.
+ */
 #include "run_parts.h"
+
+static _Noreturn void report_failure(struct list *list);
+static void release_foreign(cl_event *foreign, int n_contexts);
+static void retire_parked(struct list *list);
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -34,4 +47,111 @@ struct task_flight *open_flight(struct list *list, const struct task *task, uint
     run->iteration = iteration;
     queue->given++; /* comes last: the watchdog reads all that is given */
     return flight;
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+void note_end(struct list *list, const struct task *task, const struct task_flight *flight)
+{
+    uint64_t *last = &list->running->iteration_end[flight->iteration % KEPT_ENDS];
+    tell_ended(list, task, flight);
+    if (task->lane->kind == LANE_COMPUTE)
+        *last = MAX(*last, flight->end);
+}
+
+void finish_flight(struct list *list, const struct task *task, struct task_flight *flight)
+{
+    struct queue *queue = &list->running->queues[task->lane->index];
+    if (flight->skipped)
+        return;
+    if (is_decided_late(task)) /* it is known only now that it was not skipped */
+        tell_issued(list, task, flight);
+    if (!flight->end)
+        take_times(task, flight, queue->last_end, &queue->driver_end);
+    note_end(list, task, flight);
+}
+
+/* ---- retiring ----------------------------------------------------------------------------------------------------- */
+
+void retire_head(struct list *list, struct queue *queue)
+{
+    struct task *task = list->tasks[queued_run(queue, queue->retired)->task_index];
+    struct task_flight *flight = queued_flight(list, queue, queue->retired);
+    clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
+    if (event_status(flight->done) < 0)
+        report_failure(list);
+    finish_flight(list, task, flight);
+    pthread_mutex_lock(&flights_lock);
+    queue->last_end = MAX(queue->last_end, flight->end);
+    if (flight->foreign)
+        release_foreign(flight->foreign, list->pool->machine->n_contexts);
+    if (flight->work && flight->work != flight->done)
+        CL(clReleaseEvent(flight->work));
+    CL(clReleaseEvent(flight->done));
+    list->running->task_runs[task->index].retired++;
+    queue->retired++;
+    pthread_mutex_unlock(&flights_lock);
+}
+
+void retire_ended(struct list *list)
+{
+    for (int i = 0; i < list->running->n_queues; i++) {
+        struct queue *queue = &list->running->queues[i];
+        while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
+            retire_head(list, queue);
+    }
+    retire_parked(list);
+}
+
+/* ---- a first reading ends here ---- */
+
+static bool is_before(const struct queued_run *a, const struct queued_run *b)
+{
+    if (a->iteration != b->iteration)
+        return a->iteration < b->iteration;
+    return a->task_index < b->task_index;
+}
+
+/* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
+static _Noreturn void report_failure(struct list *list)
+{
+    const struct queued_run *first = NULL;
+    wait_lanes(list);
+    for (int i = 0; i < list->running->n_queues; i++) {
+        const struct queue *queue = &list->running->queues[i];
+        for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
+            const struct queued_run *run = queued_run(queue, nth);
+            bool has_failed = event_status(queued_flight(list, queue, nth)->done) < 0;
+            if (has_failed && (!first || is_before(run, first)))
+                first = run;
+        }
+    }
+    const struct task *task = list->tasks[first->task_index];
+    fail_task(list, task, first->iteration, event_status(latest_run(list, task, first->iteration)->done));
+}
+
+static void release_foreign(cl_event *foreign, int n_contexts)
+{
+    for (int i = 0; i < n_contexts; i++)
+        if (foreign[i]) {
+            CL(clReleaseEvent(foreign[i]));
+            foreign[i] = NULL;
+        }
+}
+
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+static void retire_parked(struct list *list)
+{
+    struct late_tasks *late_tasks = list->running->late_tasks;
+    if (!late_tasks)
+        return;
+    pthread_mutex_lock(&late_tasks->lock);
+    struct job_queue ended = late_tasks->ended;
+    late_tasks->ended.first = NULL;
+    pthread_mutex_unlock(&late_tasks->lock);
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
+        finish_flight(list, job->task, job->flight);
+        free(job->flight);
+        free_job(job);
+    }
 }

@@ -1,5 +1,5 @@
-/* hostlane.c - threads that run jobs: those of host lanes, forwarders (forward.c), and lanes of devices whose copies
- * may be skipped at the last moment (late.c).
+/* hostlane.c - threads that run jobs: those of host lanes, forwarders, and lanes of devices whose copies may be
+ * skipped at the last moment (late.c).
  *
  * A job waits for events, and then its function (job_function) does what is left to do and completes user events.  A
  * host lane is a thread with a first-in-first-out list of jobs that run tasks.  No work is done in OpenCL callbacks:
@@ -85,4 +85,33 @@ void give_to_lane(struct job *job)
     add_foreign_events(job);
     job->flight->done = add_user_event(job, event_context(job->task));
     give_job(&lane->thread, lane->name, job);
+}
+
+/* ---- a first reading ends here ---- */
+
+/* ---- forwarders ------------------------------------------------------------------------------------------------- */
+
+/* An event can be waited for only in its own OpenCL context.  A forwarder is a thread whose jobs run nothing: it carries
+ * "done" from one context to another.  Each lane with consumers in other contexts has a forwarder.  The lane's events
+ * end in order, so waiting for them in order delays none. */
+
+struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
+{
+    struct job *job = new_job_without_waits(issue, flight, when_ready);
+    set_waits(job, &flight->work, 1);
+    return job;
+}
+
+void add_foreign_events(struct job *job)
+{
+    for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
+        if (job->task->notify >> c & 1)
+            job->flight->foreign[c] = add_user_event(job, c);
+}
+
+void forward_end(struct job *job)
+{
+    struct lane *lane = job->task->lane;
+    add_foreign_events(job);
+    give_job(&lane->forwarder, lane->name, job);
 }

@@ -1,33 +1,31 @@
 /* late.c - issues tasks that may be skipped at the last moment.
  *
- * Whether a task is skipped is decided *late*, just before it would start, if the task is of one of two kinds.  One
- * that needs bits of a side word, which is written by then, runs if the word has them.  One that needs a slot
- * (step/slots.c) runs if its iteration has been given a slot.  The iteration asks for it when its first state has been
- * updated.  When its tasks are issued, up to two iterations ahead, it would be too soon to ask: a slot that is taken
- * then may be free by the time the copy runs.
+ * Whether such a task is skipped is decided *late*, when all that it waits for has ended (decide_late()):
  *
- *     the issuing thread         gives the job to a thread, and goes on
- *     the job's thread           waits for the update, then asks: ---- yes ---- the task runs, then its event ends
- *                                                                 `--- no ----- nothing runs, and its event ends
+ *     it needs bits of a side word        it runs if the word, which is written by then, has them
+ *     it needs a slot (step/slots.c)      it runs if its iteration has been given a slot
  *
- * Tasks that wait for such a task wait for this user event, so they need not know whether it ran.  The job (struct job
- * in run_parts.h) waits in one of two places:
+ * An iteration asks for its slot when the first of its tasks that need one could run.  When its tasks are issued, up to
+ * two iterations ahead, it would be too soon: a slot that is taken then may be free by the time the copy runs.
  *
- *     a copy of state            The thread of its lane has the job, which waits for the update and then asks.  If the
- *                                copy is to run, the job issues it to the lane's queue, or does it, on a lane of the
- *                                host.  If not, the job completes the event.
- *     a task that stands aside   The job is parked here, outside of its lane, until the iteration has asked.  Then a
- *                                thread of the lane gets it, in list order, or it is freed.
+ * A task in its lane is a job of the lane's thread (issue_late()), which waits, decides, and does the task or nothing.
+ * Its event ends in either case, so tasks that wait for it need not know whether it ran.
  *
- * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`).  Those of later ones that
- * use the same bytes need not, and no edge says so (connects() in depend.c): a slot is free only when all that was
- * written to it has ended.
+ * A task that stands aside is a job outside of its lane, in one state after another:
  *
- * A task in its lane's queue counts as in flight, and at MOST_RUNS of them the issuing thread waits (make_room()).  A
- * task that stands aside is in no queue and is not counted: so training never waits for the disk and its link, however
- * slow they are.
+ *     state    meaning                                                               function
+ *     parked   its iteration has not asked                                           park_task()
+ *     asked    has a slot: a thread beside the lane's own runs it; none: it is freed run_or_free(), run_aside()
+ *     ended    it waits until it is reported, and then it is freed                   retire_parked()
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
+ *
+ * A job that stands aside is in no lane's queue, and is not counted as in flight (make_room()).  So training never
+ * waits for the disk and its link, however slow they are.
+ *
+ * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`), and stand aside too.
+ * Those of later ones that use the same bytes need not wait, and no edge says so (connects() in depend.c): a slot is
+ * free only when all that was written to it has ended.
  */
 #include "run_parts.h"
 

@@ -1,4 +1,4 @@
-/* queues.h - the runs that each lane was given, in its order, and whether they have ended: retire.c.
+/* queues.h - the runs that each lane was given, in its order, and whether they have ended: flights.c.
  *
  * The files of this folder use it, and a watchdog (tools/watch).  The watchdog's threads read what is atomic at any
  * time, and flights only while they hold flights_lock.

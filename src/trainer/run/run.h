@@ -3,10 +3,9 @@
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, hostlane.c,
- *                                                                                    thread.c, forward.c
+ *                                                                                    thread.c
  *     alone      runs tasks one after another, with --serial                         alone.c
  *     flights    runs from when they are issued until they are retired               flights.c
- *     retire     sees tasks end that were issued                                     retire.c
  *     wait       waits for ends                                                      wait.c
  *     late       tasks that may be skipped at the last moment                        late.c
  *     pacer      lists of which the ends of tasks are held back                      pacer.c
@@ -126,7 +125,7 @@ bool is_computed(const struct list *list, uint32_t iteration);
 void wait_lanes(struct list *list); /* waits until all that was issued has ended, without retiring it */
 void retire_all(struct list *list); /* submits what was issued, and waits until all of it has been retired */
 
-/* ---- retire.c, flights.c ----------------------------------------------------------------------------------------- */
+/* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
 void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
 

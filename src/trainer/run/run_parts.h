@@ -33,8 +33,6 @@ struct task_runs {                         /* the runs of one task */
 /* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
 struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration);
 
-/* ---- retire.c ---------------------------------------------------------------------------------------------------- */
-
 /* Call it when the run has ended: takes its times, if nobody has written them, and calls note_end().  If the task might
  * have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
 void finish_flight(struct list *list, const struct task *task, struct task_flight *flight);
@@ -55,7 +53,7 @@ void flush_lanes(const struct machine *machine);       /* submits what was issue
 void issue_task(struct list *list, const struct task *task, uint32_t iteration);
 
 /* Must the task be issued by issue_alone(), with nothing else in flight? */
-bool must_be_alone(const struct list *list, const struct task *task);
+bool needs_to_be_alone(const struct list *list, const struct task *task);
 void issue_alone(struct list *list, const struct task *task, uint32_t iteration);
 
 /* --serial: runs one task after another, on this thread.  Bits of other runs must be those of such a run. */
@@ -153,7 +151,7 @@ struct host_thread *start_thread(const char *name); /* for a lane of that name *
 void *run_jobs(void *host_thread);                  /* what the thread does until it is stopped */
 void wait_until_idle(struct host_thread *thread);   /* waits until all its jobs are finished; thread may be NULL */
 
-/* ---- forward.c --------------------------------------------------------------------------------------------------- */
+/* ---- forwarders: hostlane.c -------------------------------------------------------------------------------------- */
 
 /* A job that waits for the end of the run's commands, the flight's `work`. */
 struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);

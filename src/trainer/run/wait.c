@@ -11,8 +11,9 @@
  */
 #include "run_parts.h"
 
-/* The number of the first run of the lane that is of a later iteration. */
-static uint64_t given_until(const struct queue *queue, uint32_t iteration)
+/* The number of the first run of the lane that comes after that iteration; if none has been given yet, the number that
+ * it will have. */
+static uint64_t first_run_after(const struct queue *queue, uint32_t iteration)
 {
     uint64_t nth = queue->retired;
     while (nth < queue->given && queued_run(queue, nth)->iteration <= iteration)
@@ -31,7 +32,7 @@ static uint64_t given_until(const struct queue *queue, uint32_t iteration)
 static void retire_queue_until(struct list *list, struct queue *queue, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    uint64_t until = given_until(queue, iteration);
+    uint64_t until = first_run_after(queue, iteration);
     uint64_t at_once = 1; /* how many runs one wait is for */
     while (queue->retired < until) {
         uint64_t next = MIN(until, queue->retired + at_once), start = now_ns();
@@ -71,7 +72,7 @@ bool is_computed(const struct list *list, uint32_t iteration)
     const struct running *running = list->running;
     for (int i = 0; i < running->n_queues; i++)
         if (list->pool->machine->lanes[i]->kind == LANE_COMPUTE &&
-            given_until(&running->queues[i], iteration) > running->queues[i].retired)
+            first_run_after(&running->queues[i], iteration) > running->queues[i].retired)
             return false;
     return true;
 }

@@ -1,6 +1,6 @@
 /* own_options.c - the trainer's own options, a row each.  Folders bring rows like these (base/module.h).
  *
- * The help shows the groups in the order of gather_options(), in settings.c, and a group's options in the order of
+ * The help shows the groups in the order of gather_options(), in all_options.c, and a group's options in the order of
  * their rows.  Each row has its group and classes, as rows of folders must: a row can then be read, copied and moved
  * alone.
  */

@@ -25,7 +25,7 @@ static void apply_config(const struct usage *usage, const char *config)
 {
     static char *text; /* options point into it */
     claim_input("--config", config);
-    refuse_folder(config, "a text with lines `option = value`");
+    refuse_if_folder(config, "a text with lines `option = value`");
     if (is_json(config))
         fail(EXIT_USAGE,
              "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",

@@ -25,18 +25,16 @@ void set_order(void); /* finds the order that --pipeline names */
 /* Refuses options that make no sense together, and warns of those that have no effect. */
 void check_together(void);
 
+/* Claims the files that options name, before any is opened for writing.  Files in folders are claimed where the folders
+ * are listed. */
+void claim_files(const struct usage *usage);
+
 /* ---- recorded.c -------------------------------------------------------------------------------------------------- */
 
 struct resumed_run;
 
 /* Takes over the options of the resumed run.  They do not count as given. */
 void apply_recorded(const struct resumed_run *past);
-
-/* ---- claim_files.c ----------------------------------------------------------------------------------------------- */
-
-/* Claims the files that options name, before any is opened for writing.  Files in folders are claimed where the folders
- * are listed. */
-void claim_files(const struct usage *usage);
 
 /* ---- usage.c ----------------------------------------------------------------------------------------------------- */
 

@@ -16,11 +16,11 @@ static bool comes_before(const void *item, const void *key)
 {
     const struct after *a = item;
     const struct after *b = key;
-    if (a->origin != b->origin)
-        return a->origin < b->origin;
+    if (a->consumer != b->consumer)
+        return a->consumer < b->consumer;
     if (a->previous != b->previous)
         return b->previous;
-    return a->waits_for < b->waits_for;
+    return a->producer < b->producer;
 }
 
 /* The index of `after` in list->after, or, if it is not there, the index at which it belongs. */
@@ -29,17 +29,18 @@ static size_t find_after(const struct list *list, const struct after *after)
     return lower_bound(after, list->after, list->n_after, sizeof *list->after, comes_before);
 }
 
-void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which)
+void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
-    struct after new = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
+    struct after new = {.producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(list, &new);
     list->after = insert_item(list->after, &list->n_after, &list->cap_after, i, sizeof *list->after);
     list->after[i] = new;
 }
 
-bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which)
+bool is_after(const struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
-    struct after sought = {.origin = task->origin, .waits_for = first->origin, .previous = which == STEP_BEFORE};
+    struct after sought = {
+        .producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
     size_t i = find_after(list, &sought);
     return i < list->n_after && !comes_before(&sought, &list->after[i]);
 }
@@ -63,11 +64,11 @@ static struct origins new_origins(const struct list *list)
     return origins;
 }
 
-static int by_second(const void *left, const void *right)
+static int by_consumer(const void *left, const void *right)
 {
     const struct listed_wait *a = left;
     const struct listed_wait *b = right;
-    return BY(a->second, b->second, BY(a->previous, b->previous, COMPARE(a->first, b->first)));
+    return BY(a->consumer, b->consumer, BY(a->previous, b->previous, COMPARE(a->producer, b->producer)));
 }
 
 struct listed_wait *collect_after_pairs(const struct list *list, size_t *n)
@@ -77,13 +78,13 @@ struct listed_wait *collect_after_pairs(const struct list *list, size_t *n)
     size_t cap = 0;
     *n = 0;
     for (const struct after *after = list->after; after < list->after + list->n_after; after++)
-        for (int k = origins.last[after->origin]; k != NONE; k = origins.before[k])
-            for (int i = origins.last[after->waits_for]; i != NONE; i = origins.before[i])
+        for (int k = origins.last[after->consumer]; k != NONE; k = origins.before[k])
+            for (int i = origins.last[after->producer]; i != NONE; i = origins.before[i])
                 if (i < k || after->previous) {
                     pairs = grow(pairs, &cap, *n + 1, sizeof *pairs);
-                    pairs[(*n)++] = (struct listed_wait){.first = i, .second = k, .previous = after->previous};
+                    pairs[(*n)++] = (struct listed_wait){.producer = i, .consumer = k, .previous = after->previous};
                 }
-    SORT(pairs, *n, by_second);
+    SORT(pairs, *n, by_consumer);
     free(origins.last);
     free(origins.before);
     return pairs;
@@ -119,9 +120,9 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++) {
             waits = grow(waits, &cap, *n + 1, sizeof *waits);
-            waits[(*n)++] = (struct listed_wait){.first = openers[k], .second = (int)i};
+            waits[(*n)++] = (struct listed_wait){.producer = openers[k], .consumer = (int)i};
         }
-    SORT(waits, *n, by_second);
+    SORT(waits, *n, by_consumer);
     free(openers);
     return waits;
 }

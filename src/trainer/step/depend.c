@@ -8,11 +8,10 @@
  *
  * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.
  *
- * A task that does not run in every iteration (struct when in task.h) cannot stand for others.  If task b waits for
+ * A task that does not run in every iteration (struct when in when.h) cannot stand for others.  If task b waits for
  * such a task a, or comes after it on its lane, then b also has edges of its own to all that a waits for.
  *
- * Not every edge becomes a wait.  A lane runs its tasks in order, so an edge within a lane needs none; nor does an edge
- * whose producer has ended for certain, because of other waits.  waits.c marks the edges that do.
+ * Not every edge becomes a wait: waits.c marks those that do.
  */
 #include "step_parts.h"
 
@@ -155,9 +154,9 @@ static int later_first(const void *left, const void *right)
 /* Adds the edges of a node that follow from no access: the list says that it waits. */
 static void add_listed_edges(struct walk *walk, int node)
 {
-    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].second == node - walk->n) {
+    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
         const struct listed_wait *wait = &walk->listed[walk->next_listed];
-        add_edge(walk, wait->previous ? wait->first : wait->first + walk->n, node, EDGE_DATA);
+        add_edge(walk, wait->previous ? wait->producer : wait->producer + walk->n, node, EDGE_DATA);
         walk->next_listed++;
     }
 }

@@ -39,6 +39,38 @@ static struct holding *collect_holdings(const struct list *list, size_t *n_all)
     return all;
 }
 
+/* ---- levels ------------------------------------------------------------------------------------------------------ */
+
+static size_t add_level(struct list *list, struct level level) /* returns its index */
+{
+    list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
+    list->levels[list->n_levels] = level;
+    list->n_levels++;
+    return list->n_levels - 1;
+}
+
+/* The level of a device that begins at that position.  *last: the index of its last one so far, which may be this. */
+static struct level *level_at(struct list *list, size_t *last, int position)
+{
+    struct level level = list->levels[*last];
+    if (level.position < position) {
+        level.position = position;
+        *last = add_level(list, level);
+    }
+    return &list->levels[*last];
+}
+
+/* From that level of its device on, the holding counts. */
+static void add_holding(struct list *list, struct level *level, const struct holding *holding)
+{
+    size_t *peak = list->peak[level->device], *peak_total = &list->peak_total[level->device];
+    enum memory_class class = counted_as(holding->tensor);
+    level->of_class[class] += (size_t)holding->bytes;
+    level->bytes += (size_t)holding->bytes;
+    peak[class] = MAX(peak[class], level->of_class[class]);
+    *peak_total = MAX(*peak_total, level->bytes);
+}
+
 /* A device gets a new level only where a tensor begins or has ended on it.  So levels are few, however many devices
  * there are. */
 void fill_levels(struct list *list)
@@ -50,26 +82,10 @@ void fill_levels(struct list *list)
     memset(list->peak, 0, n_places * sizeof *list->peak);
     memset(list->peak_total, 0, n_places * sizeof *list->peak_total);
     list->n_levels = 0;
-    for (size_t d = 0; d < n_places; d++) {
-        list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
-        list->levels[list->n_levels++] = (struct level){.device = (int)d};
-        last[d] = d;
-    }
-    for (const struct holding *holding = holdings; holding < holdings + n; holding++) {
-        int device = holding->tensor->device->index, class = (int)counted_as(holding->tensor);
-        if (list->levels[last[device]].position < holding->position) {
-            list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
-            struct level *next = &list->levels[list->n_levels++];
-            *next = list->levels[last[device]];
-            next->position = holding->position;
-            last[device] = list->n_levels - 1;
-        }
-        struct level *level = &list->levels[last[device]];
-        level->of_class[class] += (size_t)holding->bytes;
-        level->bytes += (size_t)holding->bytes;
-        list->peak[device][class] = MAX(list->peak[device][class], level->of_class[class]);
-        list->peak_total[device] = MAX(list->peak_total[device], level->bytes);
-    }
+    for (size_t d = 0; d < n_places; d++)
+        last[d] = add_level(list, (struct level){.device = (int)d});
+    for (const struct holding *holding = holdings; holding < holdings + n; holding++)
+        add_holding(list, level_at(list, &last[holding->tensor->device->index], holding->position), holding);
     free(holdings);
     free(last);
 }

@@ -48,8 +48,8 @@ enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
 
 /* Tasks of one origin wait for those of another, although no tensor says so: `after=` of a step file (after.c). */
 struct after {
-    uint64_t origin, waits_for;
-    bool previous; /* for those of the step before */
+    uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
+    bool previous;               /* it is the producer's run of the step before */
 };
 
 struct list {
@@ -61,10 +61,10 @@ struct list {
     int message;         /* the message number that copies get which are added now; 0: none */
     int last_message;    /* the highest number so far */
     struct tags tags;    /* put on every task that is added: see tag_tasks() */
-    struct after *after; /* in the order of their origins */
+    struct after *after; /* in the order of their consumers */
     size_t n_after, cap_after;
-    struct task *edit_ends; /* while the list is edited: comes before the first task and after the last one */
-    struct task *cursor;    /* while the list is edited: new tasks come right after it; else NULL */
+    struct task *sentinel; /* while the list is edited: comes before the first task and after the last one */
+    struct task *cursor;   /* while the list is edited: new tasks come right after it; else NULL */
 
     /* set by depend(): the edges of task 0, of task 1 ... */
     struct edge *edges;
@@ -144,17 +144,19 @@ void link_behind(struct task *task, struct task *where);
 
 enum step_waited { SAME_STEP, STEP_BEFORE };
 
-/* The task waits for `first`, of the same step or of the step before, and so do their slices, repeats and stand-ins. */
-void add_after(struct list *list, const struct task *task, const struct task *first, enum step_waited which);
+/* The consumer waits for the producer, of the same step or of the step before, and so do their slices, repeats and
+ * stand-ins. */
+void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which);
 
 /* Has add_after() said this? */
-bool is_after(const struct list *list, const struct task *task, const struct task *first, enum step_waited which);
+bool is_after(const struct list *list, const struct task *consumer, const struct task *producer,
+              enum step_waited which);
 
-/* What add_after() has said, for the tasks that the list has now: the task at position `second` waits for the task at
- * position `first`.  Sorted by `second`.  The caller frees the array of *n pairs. */
+/* What add_after() has said, for the tasks that the list has now.  Sorted by the consumer.  The caller frees the array
+ * of *n pairs. */
 struct listed_wait {
-    int first, second;
-    bool previous; /* it waits for the first's run in the step before */
+    int producer, consumer; /* positions: the task at `consumer` waits for the one at `producer` */
+    bool previous;          /* it is the producer's run of the step before */
 };
 struct listed_wait *collect_after_pairs(const struct list *list, size_t *n);
 
@@ -162,7 +164,7 @@ struct listed_wait *collect_after_pairs(const struct list *list, size_t *n);
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 
-/* Fills in every task's edges, and sets `wait`, `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
+/* Fills in every task's edges with their `must_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
  * addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
 

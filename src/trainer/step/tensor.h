@@ -100,7 +100,7 @@ struct tensor {
     enum exclusive exclusive; /* read by place() */
     bool is_buffer;    /* as_buffer() has marked it; its class still says what it holds.  Read by reports of memory */
     bool cheap;        /* an activation that takes little work to make again, for its size */
-    bool is_side_word; /* it says which tasks run, and no value follows from it (struct condition in task.h) */
+    bool is_side_word; /* it says which tasks run, and no value follows from it (struct condition in when.h) */
 
     struct replica_bytes replica;
     struct mirror_links mirror;

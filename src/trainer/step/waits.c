@@ -1,5 +1,5 @@
-/* waits.c - chooses the edges that need a wait.  Skip it at first: depend.c says what it is for, and a wait for every
- * edge between lanes would give the same results, only with more events.
+/* waits.c - chooses the edges that need a wait.  Skip it at first: a wait for every edge between lanes would give the
+ * same results, only with more events.
  *
  * A lane runs its tasks in order, so an edge within a lane needs no wait.  An edge between lanes needs none either if
  * another wait makes sure that its producer has ended.  To know that, each node has a vector clock: for each lane, the
@@ -11,12 +11,11 @@
  */
 #include "step_parts.h"
 
-/* An edge between lanes that may need a wait.  Of several edges from one lane, the earlier ones need none, since the
- * lane runs its tasks in order: a wait for a later task that always runs covers it. */
+/* An edge between lanes that may need a wait: see collect_crossings(). */
 struct crossing {
     struct edge *edge;
     int producer, lane; /* its position and its lane */
-    bool always_runs;   /* the producer runs in every iteration, so what has ended before it follows */
+    bool always_runs;   /* the producer runs in every iteration */
 };
 /* Clocks are kept for this many lanes at a time, which is right since what is known of one lane does not depend on what
  * is known of another. */

@@ -124,10 +124,10 @@ static void add_backwards(struct train_build *train_build, const struct turn *tu
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
-    bool alone = trainer->mesh.dp == 1;
-    bool weights = turn->computation != INPUT_GRADIENT;
-    bool ends_step = weights && micro == trainer->micros - 1;
-    bool ends_group = ends_step || (weights && grad_group_of(trainer, micro + 1) != grad_group);
+    bool is_alone = trainer->mesh.dp == 1;
+    bool has_weights = turn->computation != INPUT_GRADIENT;
+    bool ends_step = has_weights && micro == trainer->micros - 1;
+    bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
         add_unit_backward(train_build, turn, unit);
         if (ends_group)
@@ -135,16 +135,16 @@ static void add_backwards(struct train_build *train_build, const struct turn *tu
         if (!ends_step)
             continue;
         send_unit(train_build->b, unit);
-        if (alone)
+        if (is_alone)
             reduce_unit(train_build->b, unit);
         else if (unit < end - 1)
             reduce_unit(train_build->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(train_build, stage, micro);
-    if (ends_step && !alone)
+    if (ends_step && !is_alone)
         reduce_unit(train_build->b, first);
-    if (weights)
+    if (has_weights)
         free_tapes(train_build, stage, micro);
 }
 

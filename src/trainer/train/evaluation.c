@@ -34,7 +34,8 @@ static void prepare_evaluation(void *argument, const struct task *task, uint32_t
     complete_batch(feed, task);
 }
 
-/* Reads the losses of each rank, and goes on from the sum of the iteration before. */
+/* Reads the losses of each rank, and goes on from the sum of the iteration before.  There are two sums in turn: the
+ * function may be called again for one run, and must not add twice. */
 static void report_evaluation(void *argument, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = argument;

@@ -2,6 +2,8 @@
  *
  *     before   rank 0: layer 0, 1, 2             rank 1: layer 0, 1, 2
  *     after    layer 0: rank 0, 1     layer 1: rank 0, 1     layer 2: rank 0, 1
+ *
+ * The list for training and that for evaluation are both built with it, so it has a file of its own.
  */
 #include "train_parts.h"
 

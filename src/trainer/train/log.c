@@ -72,21 +72,21 @@ static size_t write_past_signal(int fd, const char *text, size_t n)
     sigaddset(&pipe_signal, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &blocked_before);
     size_t done = write_all(fd, text, n);
-    int problem = errno;
+    int error = errno;
     sigpending(&pending);
-    if (done < n && problem == EPIPE && sigismember(&pending, SIGPIPE))
+    if (done < n && error == EPIPE && sigismember(&pending, SIGPIPE))
         sigwait(&pipe_signal, &number);
     pthread_sigmask(SIG_SETMASK, &blocked_before, NULL);
-    errno = problem;
+    errno = error;
     return done;
 }
 
 /* What a failed write says of the log. */
-static const char *explain_write(int problem)
+static const char *explain_write(int error)
 {
-    if (problem == EPIPE)
+    if (error == EPIPE)
         return "nobody reads it any more";
-    if (problem == ENOSPC || problem == EDQUOT || problem == EFBIG)
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
         return "is the disk full?";
     return "is the disk in order?";
 }

@@ -14,6 +14,29 @@
 
 #include <math.h>
 
+static bool is_only_saved(const struct training *training);
+static void check_guards(struct machine *machine);
+
+/* ---- steps and their results -------------------------------------------------------------------------------------- */
+
+void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
+
+const struct result *step_result(struct trainer *trainer, uint32_t step)
+{
+    retire_until(trainer->train_list, trainer->report, step);
+    struct result *result = &trainer->results[step % RESULTS];
+    result->ended_ns = trainer->train_list->running->iteration_end[step % KEPT_ENDS];
+    return result;
+}
+
+bool has_result(struct trainer *trainer, uint32_t step)
+{
+    retire_ended(trainer->train_list);
+    return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+
 void show_results(struct training *training, uint32_t step)
 {
     while (training->shown < step) {
@@ -35,13 +58,6 @@ static bool shows_next(const struct training *training, uint32_t step)
     if (next > step)
         return false;
     return training->shown + RESULTS <= step || has_result(training->trainer, next);
-}
-
-/* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
-static bool is_only_saved(const struct training *training)
-{
-    const struct settings *settings = training->trainer->settings;
-    return training->shown == training->last && settings->save && settings->resumed && settings->resumed->elsewhere;
 }
 
 /* Trains up to the last step.  If an interrupt comes while after_step() evaluates or saves, the step becomes the last
@@ -68,15 +84,6 @@ static void train(struct training *training)
     tell_steps_ended(trainer);
 }
 
-static void check_guards(struct machine *machine)
-{
-    for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */
-        if (damaged_guards(device))
-            fail(EXIT_FAILED,
-                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
-                 device->id);
-}
-
 enum exit_code train_loop(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
@@ -101,4 +108,49 @@ enum exit_code train_loop(struct trainer *trainer)
     if (trainer->sample_list && settings->sample_length && trainer->data->tokenizer.kind != &token_ids)
         print_sample(trainer);
     return code;
+}
+
+/* ---- a first reading ends here ---- */
+
+/* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
+static bool is_only_saved(const struct training *training)
+{
+    const struct settings *settings = training->trainer->settings;
+    return training->shown == training->last && settings->save && settings->resumed && settings->resumed->elsewhere;
+}
+
+static void check_guards(struct machine *machine)
+{
+    for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */
+        if (damaged_guards(device))
+            fail(EXIT_FAILED,
+                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
+                 device->id);
+}
+
+/* ---- what is not finite ------------------------------------------------------------------------------------------- */
+
+const char *not_finite_advice(const struct trainer *trainer)
+{
+    if (trainer->settings->clip > 0)
+        return "try a smaller --lr or more --warmup; if the run began with --init, check that file";
+    return "try --clip 1, a smaller --lr or more --warmup; if the run began with --init, check that file";
+}
+
+void fail_model_not_finite(const struct trainer *trainer, uint32_t step, const char *parameter)
+{
+    this_process->not_finite = true;
+    if (parameter)
+        fail(EXIT_FAILED,
+             "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
+             parameter, not_finite_advice(trainer));
+    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step,
+         not_finite_advice(trainer));
+}
+
+void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
+{
+    drain(trainer->train_list);
+    tell_step_not_finite(trainer, step, result);
+    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice(trainer));
 }

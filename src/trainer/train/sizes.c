@@ -72,7 +72,7 @@ void set_mesh(struct trainer *trainer)
         fail(EXIT_USAGE, "--mesh %s needs %d devices, %s %d: name %d with -d, or take one %d times, such as -d 0:0x%d",
              settings->mesh, n, settings->devices ? "-d gives" : "and without -d there is", devices, n, n, n);
     set_stages(trainer);
-    must(check_tp_ranks(&trainer->config, &trainer->mesh));
+    must(tp_problem(&trainer->config, &trainer->mesh));
 }
 
 /* ---- the batch -------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
  *                                                                         interleave.c
  *     evaluation  its list, and its run                                   evaluation.c
  *     vocabulary  which tokenizer a run has                               vocabulary.c
- *     loop        steps, their results, what follows a step               loop.c, results.c, after_step.c
+ *     loop        steps, their results, what follows a step               loop.c, after_step.c
  *     what it shows, on the terminal and in the log                       progress.h, log.h
  *     sampler     text from the model                                     sampler.c
  */
@@ -87,8 +87,10 @@ struct trainer {
 
     /* its lists; NULL where not wanted */
     struct list *train_list, *eval_list, *sample_list;
-    const struct task *report;    /* the train list's task that makes results */
-    struct tensor **rank_totals;  /* (1) the sum of its losses, by data-parallel rank */
+    const struct task *report; /* the train list's task that makes results */
+
+    /* tensors in which its lists leave results */
+    struct tensor **rank_totals;  /* by data-parallel rank: a tensor (1), the sum of the rank's losses */
     struct tensor *kept_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
     struct tensor *sample_logits; /* (V) on the host */
 
@@ -106,7 +108,7 @@ struct trainer {
     /* The thread of the lane `report` writes these, except ended_ns, and the zeros with which evaluate() begins.  They
      * are read when it has reported the step or the iteration. */
     struct result results[RESULTS]; /* by step % RESULTS */
-    struct losses eval_sums[2];     /* an evaluation's losses up to its iteration i, at i & 1 */
+    struct losses eval_sums[2];     /* an evaluation's losses up to its iteration i, at i & 1: see evaluation.c */
 };
 
 /* Bits: what a trainer is made with. */
@@ -152,7 +154,7 @@ double tokens_per_step(const struct trainer *trainer); /* of all ranks together 
 /* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
-/* ---- results.c: steps and their results -------------------------------------------------------------------------- */
+/* ---- loop.c: steps and their results ----------------------------------------------------------------------------- */
 
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);

@@ -34,14 +34,19 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare);
  * host, since it is pinned for that context; the next context gets one of its own. */
 struct transfers {
     struct list *list;
-    struct task *maker;     /* uploads: the host task that fills the tensors, by fill_copies() at its end; else NULL */
+    struct task *maker;     /* uploads: the host task that fills the tensors; else NULL */
     struct tensor *on_host; /* of the latest context; at first one that the caller has made */
     int context;            /* that of the transfer before, by index; NONE: there is none yet */
 };
 
 /* The tensor of the host for the next transfer, which is to or from that device. */
 struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device);
+
+/* Adds the upload of `target` from the host's tensor for its device. */
 void add_upload(struct transfers *uploads, const char *name, struct tensor *target);
+
+/* Copies what the task has written to the first of the host's tensors to those of other contexts.  The task that fills
+ * tensors for uploads, transfers->maker, calls it at its end. */
 void fill_copies(const struct task *maker);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */

@@ -165,7 +165,7 @@ static void expect_afters(const struct list *list, const char *expected)
     char *all = copy_string("");
     struct listed_wait *pairs = collect_after_pairs(list, &n);
     for (size_t i = 0; i < n; i++)
-        append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].second, pairs[i].first,
+        append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].consumer, pairs[i].producer,
                     pairs[i].previous ? "'" : "");
     assert_string_equal(all, expected);
     free(pairs);

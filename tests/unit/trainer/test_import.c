@@ -1,6 +1,6 @@
 /* test_import.c - models of other programs: config.json, names, shards, heads, and files that are no model.
  *
- * It tests import.c and find_model.c of src/trainer/import, and models.c of src/tools/formats.  It checks that a model
+ * It tests import.c and read_model.c of src/trainer/import, and models.c of src/tools/formats.  It checks that a model
  * which is computed in the same way here is accepted, whatever its names and files are, and that another one is refused
  * with the reason.  It catches heads that are guessed without a word, a tensor that is transposed, a shard that is
  * missing, and a second tensor of a name.
