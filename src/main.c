@@ -6,24 +6,9 @@
 #include "trainer/cmd/cmd.h"
 #include "trainer/device/device.h"
 
-static void print_help(FILE *out)
-{
-    print_commands(out);
-    fprintf(out, "\nfirst:  yard train --steps 300 --sample-tokens 200\n"
-                 "then:   tutorials/00-primer.md, the first of the pages that README.md names\n");
-    fprintf(out, "\n`yard COMMAND --help` shows examples and the options of a command,\n"
-                 "and `yard --version` shows the version.\n\n"
-                 "environment:\n"
-                 "  YARD_CACHE=FOLDER        keep compiled kernels in this folder,\n"
-                 "                           for drivers that keep none themselves\n"
-                 "  YARD_KERNELS=FOLDER      take the .cl files from this folder\n"
-                 "  YARD_BUILD_OPTIONS=TEXT  give more options to the OpenCL compiler\n"
-                 "  NO_COLOR=1               use no colours on a terminal\n\n"
-                 "exit codes:\n"
-                 "  0 success, 1 failure (a check fails, a file is damaged, a loss is not finite),\n"
-                 "  2 wrong usage or too little memory, 3 no OpenCL device,\n"
-                 "  4 a file cannot be read or written, 130 interrupted\n");
-}
+static void print_help(FILE *out);
+static bool asks_for_help(const char *word);
+static int run_help_of(const char *name, int n, char **words);
 
 /* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
  * since the terminal that it wrote to may have been closed. */
@@ -43,22 +28,6 @@ static int run_command(const char *name, int argc, char **argv)
     return command->run(argc, argv);
 }
 
-static bool asks_for_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
-}
-
-/* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
-static int run_help_of(const char *name, int n, char **words)
-{
-    char **with_help = allocate((size_t)n + 2, sizeof *with_help);
-    memcpy(with_help, words, (size_t)n * sizeof *words);
-    with_help[n] = "--help";
-    int code = run_command(name, n + 1, with_help);
-    free(with_help);
-    return code;
-}
-
 int main(int argc, char **argv)
 {
     int code = EXIT_OK;
@@ -76,4 +45,41 @@ int main(int argc, char **argv)
         code = run_command(argv[1], argc - 2, argv + 2);
     }
     return finish_output(code);
+}
+
+/* ---- a first reading ends here ---- */
+
+static void print_help(FILE *out)
+{
+    print_commands(out);
+    fprintf(out, "\nfirst:  yard train --steps 300 --sample-tokens 200\n"
+                 "then:   tutorials/00-primer.md, the first of the pages that README.md names\n");
+    fprintf(out, "\n`yard COMMAND --help` shows examples and the options of a command,\n"
+                 "and `yard --version` shows the version.\n\n"
+                 "environment:\n"
+                 "  YARD_CACHE=FOLDER        keep compiled kernels in this folder,\n"
+                 "                           for drivers that keep none themselves\n"
+                 "  YARD_KERNELS=FOLDER      take the .cl files from this folder\n"
+                 "  YARD_BUILD_OPTIONS=TEXT  give more options to the OpenCL compiler\n"
+                 "  NO_COLOR=1               use no colours on a terminal\n\n"
+                 "exit codes:\n"
+                 "  0 success, 1 failure (a check fails, a file is damaged, a loss is not finite),\n"
+                 "  2 wrong usage or too little memory, 3 no OpenCL device,\n"
+                 "  4 a file cannot be read or written, 130 interrupted\n");
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+/* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
+static int run_help_of(const char *name, int n, char **words)
+{
+    char **with_help = allocate((size_t)n + 2, sizeof *with_help);
+    memcpy(with_help, words, (size_t)n * sizeof *words);
+    with_help[n] = "--help";
+    int code = run_command(name, n + 1, with_help);
+    free(with_help);
+    return code;
 }

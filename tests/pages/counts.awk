@@ -14,7 +14,9 @@
 #
 # What is to be read of the file, or of that of the row above, is a list of
 #
-#     all                              the file, less the functions in the last column
+#     all                              the file
+#     down to the line                 the file above its line "a first reading ends here"; both less the functions in
+#                                      the last column
 #     head                             the comment at its top
 #     `name()`                         a function or macro
 #     `struct name`, `enum name`       a type
@@ -157,7 +159,23 @@ function with_comment(i) {
     return i
 }
 
-function count_skipped(rest,   name, sum) { # the lines of the functions that `all` leaves out
+# The number of the line between functions "a first reading ends here", or 0.
+function line_of_end(   i) {
+    for (i = 1; i <= n; i++)
+        if (line[i] ~ /^\/\* -+ a first reading ends here -+ \*\/$/)
+            return i
+    return 0
+}
+
+function count_first_reading(   end) {
+    end = line_of_end()
+    if (end)
+        return lines_from(1, end - 1) - count_skipped(cell[5])
+    wrong(file " has no line where a first reading ends")
+    return 0
+}
+
+function count_skipped(rest,   name, sum) { # the lines of the functions that are left out of a file
     while (match(rest, /`[^`]*\(\)`/)) {
         name = substr(rest, RSTART + 1, RLENGTH - 2)
         rest = substr(rest, RSTART + RLENGTH)
@@ -167,6 +185,8 @@ function count_skipped(rest,   name, sum) { # the lines of the functions that `a
 }
 
 function count(name,   begin) { # the lines of a name in a row
+    if (name == "down to the line")
+        return count_first_reading()
     if (match(name, / down to /))
         return count_down_to(substr(name, 1, RSTART - 1), substr(name, RSTART + RLENGTH))
     if (name == "all")

@@ -54,6 +54,7 @@ function read_code(line,   begun, name, rest) {
     sub(/ +$/, "", line)
     begun = part_that_begins(line)
     if (begun != "") {
+        has_body = 0
         part = begun
         exists[part] = 1
     }
@@ -66,7 +67,10 @@ function read_code(line,   begun, name, rest) {
         if (rest ~ /^ *\(/)
             is_called[name] = 1
     }
-    if (line ~ /^[}]/ || (begun != "" && line ~ /[}];?$/))
+    if (line ~ /[{]/)
+        has_body = 1
+    # It ends with its body.  A function that stands below the line "a first reading ends here" is only declared at first.
+    if (line ~ /^[}]/ || (begun != "" && line ~ /[}];?$/) || (!has_body && line ~ /;$/))
         part = ""
 }
 

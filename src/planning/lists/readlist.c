@@ -373,7 +373,7 @@ static void begin_reading(struct reading *reading, int n)
 }
 
 /* Hardware descriptions and profiles have lines NAME = VALUE. */
-static void refuse_costs(const struct line *line)
+static void refuse_if_costs(const struct line *line)
 {
     if (line->n > 1 && strcmp(line->words[1], "=") == 0)
         fail(EXIT_USAGE,
@@ -387,7 +387,7 @@ static void read_line(struct reading *reading)
 {
     const char *word = reading->line.words[0];
     size_t kind = 0, length = strlen(word);
-    refuse_costs(&reading->line);
+    refuse_if_costs(&reading->line);
     while (kind < COUNT(line_kinds) &&
            (strncmp(line_kinds[kind].form, word, length) != 0 || line_kinds[kind].form[length] != ' '))
         kind++;

@@ -3,15 +3,6 @@
  * A user's mistake ends the program through fail(): one sentence on stderr that says what is wrong, where, what was
  * expected and what to do, and an exit code that scripts rely on.  A broken invariant of ours ends it through CHECK(),
  * which prints both values.  No user input may reach a CHECK.
- *
- * Functions that may end the program, or whose result may, have these names:
- *
- *     fail_X(), refuse_X()    end the program in any case, and say why
- *     refuse_if_X()           ends it if X is so
- *     expect_X()              ends it unless X is so
- *     check_X()               looks at X, and ends the program unless X obeys all its rules
- *     X_problem()             returns the problem, or NULL: the caller decides
- *     must_X(), must()        does X, or takes a result: a problem ends the program
  */
 #ifndef ERROR_H
 #define ERROR_H
@@ -60,6 +51,15 @@ void say(FILE *out, const char *prefix, const char *format, ...) PRINTF_LIKE(3, 
 void flush_output(void);
 
 /* ---- problems ---------------------------------------------------------------------------------------------------- */
+
+/* Functions that may end the program, or whose result may, have these names:
+ *
+ *     fail_X(), refuse_X()    end the program in any case, and say why
+ *     refuse_if_X()           ends it if X is so
+ *     expect_X()              ends it unless X is so
+ *     check_X()               looks at X, and ends the program unless X obeys all its rules
+ *     X_problem()             returns the problem, or NULL: the caller decides
+ *     must_X(), must()        does X, or takes a result: a problem ends the program */
 
 /* A sentence and an exit code.  A library function that a user's mistake can make fail returns one, or NULL when all
  * went well.  Commands end the program with it; a caller that can go on otherwise frees it. */

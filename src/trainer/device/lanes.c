@@ -3,6 +3,39 @@
  */
 #include "device.h"
 
+struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
+{
+    size_t n = (size_t)machine->n_lanes;
+    struct lane *lane = allocate(1, sizeof *lane);
+    *lane = (struct lane){.index = machine->n_lanes, .kind = kind, .nth = nth, .device = device};
+    if (nth == 0)
+        snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
+    else
+        snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
+    machine->lanes = grow(machine->lanes, &machine->cap_lanes, n + 1, sizeof *machine->lanes);
+    machine->lanes[n++] = lane;
+    machine->n_lanes = (int)n;
+    struct lane **end = &device->lanes[kind];
+    while (*end)
+        end = &(*end)->next_of_kind;
+    *end = lane;
+    return lane;
+}
+
+struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
+{
+    cl_command_queue_properties properties = machine->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    struct lane *lane = lane_of(device, kind, nth);
+    if (lane)
+        return lane;
+    lane = add_lane(machine, device, kind, nth);
+    if (device->cl)
+        CL_MAKE(err, lane->queue = clCreateCommandQueue(device->context->cl, device->cl, properties, &err));
+    return lane;
+}
+
+/* ---- a first reading ends here ---- */
+
 const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
 
 struct machine *new_machine(int n_devices)
@@ -37,37 +70,6 @@ int count_lanes(const struct device *device, enum lane_kind kind)
     for (const struct lane *lane = device->lanes[kind]; lane; lane = lane->next_of_kind)
         n++;
     return n;
-}
-
-struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
-{
-    size_t n = (size_t)machine->n_lanes;
-    struct lane *lane = allocate(1, sizeof *lane);
-    *lane = (struct lane){.index = machine->n_lanes, .kind = kind, .nth = nth, .device = device};
-    if (nth == 0)
-        snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
-    else
-        snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
-    machine->lanes = grow(machine->lanes, &machine->cap_lanes, n + 1, sizeof *machine->lanes);
-    machine->lanes[n++] = lane;
-    machine->n_lanes = (int)n;
-    struct lane **end = &device->lanes[kind];
-    while (*end)
-        end = &(*end)->next_of_kind;
-    *end = lane;
-    return lane;
-}
-
-struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
-{
-    cl_command_queue_properties properties = machine->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
-    struct lane *lane = lane_of(device, kind, nth);
-    if (lane)
-        return lane;
-    lane = add_lane(machine, device, kind, nth);
-    if (device->cl)
-        CL_MAKE(err, lane->queue = clCreateCommandQueue(device->context->cl, device->cl, properties, &err));
-    return lane;
 }
 
 /* The device's lane for this purpose, or else a lane that has no purpose yet; NULL: there is neither. */

@@ -3,6 +3,30 @@
 
 #include <unistd.h>
 
+static void make_context(struct machine *machine, struct device *first);
+static void add_host_device(struct machine *machine);
+
+struct machine *open_machine(const struct machine_options *options)
+{
+    struct machine *machine = new_machine(MOST_DEVICES);
+    machine->n_devices = 0;
+    machine->options = *options;
+    add_devices(machine, options->devices);
+    for (int i = 0; i < machine->n_devices; i++) {
+        struct device *device = &machine->devices[i];
+        if (!device->context)
+            make_context(machine, device);
+        device->budget = options->device_memory ? options->device_memory : default_budget(device);
+        for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
+            open_lane(machine, device, kind, 0);
+    }
+    add_host_device(machine);
+    calibrate_clocks(machine);
+    return machine;
+}
+
+/* ---- a first reading ends here ---- */
+
 const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { HOST_ALIGNMENT = 4096 };
 
@@ -54,25 +78,6 @@ static void add_host_device(struct machine *machine)
             host->max_allocation = MIN(host->max_allocation, device->max_allocation - HOST_ALIGNMENT);
     host->budget = machine->options.host_memory ? machine->options.host_memory : host->memory;
     machine->host = host;
-}
-
-struct machine *open_machine(const struct machine_options *options)
-{
-    struct machine *machine = new_machine(MOST_DEVICES);
-    machine->n_devices = 0;
-    machine->options = *options;
-    add_devices(machine, options->devices);
-    for (int i = 0; i < machine->n_devices; i++) {
-        struct device *device = &machine->devices[i];
-        if (!device->context)
-            make_context(machine, device);
-        device->budget = options->device_memory ? options->device_memory : default_budget(device);
-        for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
-            open_lane(machine, device, kind, 0);
-    }
-    add_host_device(machine);
-    calibrate_clocks(machine);
-    return machine;
 }
 
 static void free_machine(struct machine *machine)

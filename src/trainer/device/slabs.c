@@ -4,6 +4,61 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+static cl_int make_slab_buffer(struct device *device, struct slab *slab);
+static struct problem *allocate_host_slab(const struct device *device, const struct device *copier, struct slab *slab);
+
+static struct problem *allocate_device_slab(struct device *device, struct slab *slab)
+{
+    cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
+    cl_int code = make_slab_buffer(device, slab);
+    if (code != CL_SUCCESS) {
+        char size[32];
+        if (slab->buffer)
+            clReleaseMemObject(slab->buffer);
+        return new_problem(EXIT_USAGE,
+                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch",
+                           device->id, format_bytes(size, (double)slab->bytes), cl_error_name(code));
+    }
+    if (device->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
+        slab->debug_view =
+            clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
+    if (slab->debug_view)
+        CL(clEnqueueUnmapMemObject(queue, slab->buffer, slab->debug_view, 0, NULL, NULL));
+    return NULL;
+}
+
+struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes)
+{
+    device->slabs = grow(device->slabs, &device->cap_slabs, device->n_slabs + 1, sizeof *device->slabs);
+    struct slab *slab = &device->slabs[device->n_slabs++];
+    *slab = (struct slab){.bytes = bytes};
+    struct problem *problem = NULL;
+    if (device->is_host)
+        problem = allocate_host_slab(device, copier ? copier : machine->devices, slab);
+    else
+        problem = allocate_device_slab(device, slab);
+    if (problem)
+        device->n_slabs--;
+    else
+        machine->allocated += bytes + GUARD_BYTES;
+    return problem;
+}
+
+cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* lanes' threads call this too */
+    cl_buffer_region span = {begin, bytes};
+    cl_mem part;
+    pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
+    CL_MAKE(err, part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &span, &err));
+    slab->parts = grow(slab->parts, &slab->cap_parts, slab->n_parts + 1, sizeof *slab->parts);
+    slab->parts[slab->n_parts++] = part;
+    pthread_mutex_unlock(&lock);
+    return part;
+}
+
+/* ---- a first reading ends here ---- */
+
 enum { GUARD_BYTE = 0xA5 };
 
 size_t default_budget(const struct device *device)
@@ -74,26 +129,6 @@ static cl_int make_slab_buffer(struct device *device, struct slab *slab)
     return clFinish(queue);
 }
 
-static struct problem *allocate_device_slab(struct device *device, struct slab *slab)
-{
-    cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
-    cl_int code = make_slab_buffer(device, slab);
-    if (code != CL_SUCCESS) {
-        char size[32];
-        if (slab->buffer)
-            clReleaseMemObject(slab->buffer);
-        return new_problem(EXIT_USAGE,
-                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch",
-                           device->id, format_bytes(size, (double)slab->bytes), cl_error_name(code));
-    }
-    if (device->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
-        slab->debug_view =
-            clEnqueueMapBuffer(queue, slab->buffer, CL_TRUE, CL_MAP_READ, 0, slab->bytes, 0, NULL, NULL, NULL);
-    if (slab->debug_view)
-        CL(clEnqueueUnmapMemObject(queue, slab->buffer, slab->debug_view, 0, NULL, NULL));
-    return NULL;
-}
-
 /* Map memory that OpenCL has allocated: it is pinned where that matters, for copies to devices of the copier's context.
  * With some drivers copies to and from other memory block the caller.  slab->block stays NULL when it cannot be had. */
 static void allocate_pinned(const struct device *copier, struct slab *slab, size_t bytes)
@@ -127,36 +162,6 @@ static struct problem *allocate_host_slab(const struct device *device, const str
     memset(slab->host, 0, slab->bytes);
     memset((char *)slab->host + slab->bytes, GUARD_BYTE, GUARD_BYTES);
     return NULL;
-}
-
-struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes)
-{
-    device->slabs = grow(device->slabs, &device->cap_slabs, device->n_slabs + 1, sizeof *device->slabs);
-    struct slab *slab = &device->slabs[device->n_slabs++];
-    *slab = (struct slab){.bytes = bytes};
-    struct problem *problem = NULL;
-    if (device->is_host)
-        problem = allocate_host_slab(device, copier ? copier : machine->devices, slab);
-    else
-        problem = allocate_device_slab(device, slab);
-    if (problem)
-        device->n_slabs--;
-    else
-        machine->allocated += bytes + GUARD_BYTES;
-    return problem;
-}
-
-cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* lanes' threads call this too */
-    cl_buffer_region span = {begin, bytes};
-    cl_mem part;
-    pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
-    CL_MAKE(err, part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &span, &err));
-    slab->parts = grow(slab->parts, &slab->cap_parts, slab->n_parts + 1, sizeof *slab->parts);
-    slab->parts[slab->n_parts++] = part;
-    pthread_mutex_unlock(&lock);
-    return part;
 }
 
 /* NVIDIA's driver (580) crashes when the older of two parts that overlap is released first. */

@@ -3,17 +3,7 @@
 
 #include <math.h>
 
-/* ---- random ---------------------------------------------------------------------------------------------------- */
-
-/* The first value of element k of the parameter, which is number i of the table. */
-static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
-{
-    if (param->init == INIT_ZERO)
-        return 0;
-    if (param->init == INIT_ONE)
-        return 1;
-    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
-}
+static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k);
 
 void init_random(struct model *model, uint64_t seed)
 {
@@ -29,6 +19,20 @@ void init_random(struct model *model, uint64_t seed)
         write_param(model, i, KEPT_VALUE, values);
         free(values);
     }
+}
+
+/* ---- a first reading ends here ---- */
+
+/* ---- random ---------------------------------------------------------------------------------------------------- */
+
+/* The first value of element k of the parameter, which is number i of the table. */
+static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
+{
+    if (param->init == INIT_ZERO)
+        return 0;
+    if (param->init == INIT_ONE)
+        return 1;
+    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
 }
 
 /* ---- are they numbers? ----------------------------------------------------------------------------------------- */

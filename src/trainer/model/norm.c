@@ -5,6 +5,22 @@
  */
 #include "model_parts.h"
 
+static void send_state(struct builder *b);
+
+void finish_norm(struct builder *b, struct tensor *losses)
+{
+    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
+    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1),
+           INOUT(b->replica->state),
+           IN(b->partials), INT(count_elements(b->partials)),
+           IN(b->replica->control),
+           IN(losses), INT(count_elements(losses)));
+    if (!b->released)
+        send_state(b);
+}
+
+/* ---- a first reading ends here ---- */
+
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
 static size_t count_counted(const struct builder *b, struct coordinates at)
 {
@@ -100,16 +116,4 @@ void add_loss_check(struct builder *b, struct tensor *losses)
            IN(b->replica->control),
            IN(losses), INT(count_elements(losses)));
     send_state(b);
-}
-
-void finish_norm(struct builder *b, struct tensor *losses)
-{
-    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1),
-           INOUT(b->replica->state),
-           IN(b->partials), INT(count_elements(b->partials)),
-           IN(b->replica->control),
-           IN(losses), INT(count_elements(losses)));
-    if (!b->released)
-        send_state(b);
 }

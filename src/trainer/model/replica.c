@@ -8,20 +8,8 @@
  */
 #include "model_parts.h"
 
-bool is_shared_out(const struct mesh *mesh, enum kept role)
-{
-    if (mesh->dp == 1 || role == KEPT_GRADIENT)
-        return false;
-    return mesh->zero >= (role == KEPT_VALUE ? 3 : 1);
-}
-
-struct range held_by(const struct model *model, int unit, int rank, enum kept role)
-{
-    size_t elements = params_of(model, rank)->units[unit].elements;
-    if (!is_shared_out(model->mesh, role))
-        return (struct range){0, elements};
-    return shard_of(elements, dp_of(model->mesh, rank), model->mesh->dp);
-}
+static void make_unit(struct model *model, struct replica *replica, int unit);
+static enum unlayered_param first_unlayered(const struct params *params, int unit);
 
 struct tensor *new_kept(struct model *model, const struct replica *replica, enum memory_class class, const char *name,
                         struct shape shape)
@@ -39,43 +27,6 @@ struct tensor *unit_tensor(struct model *model, const struct replica *replica, e
     char name[48];
     snprintf(name, sizeof name, "%s.%d", what, unit);
     return new_kept(model, replica, class, name, SHAPE((int64_t)elements));
-}
-
-const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
-{
-    int rank = rank_at(model->mesh, 0, stage_of(model, unit)) + tp_of(model->mesh, replica->rank);
-    return model->replicas[rank].values[unit];
-}
-
-static void make_unit(struct model *model, struct replica *replica, int unit)
-{
-    size_t elements = params_of(model, replica->rank)->units[unit].elements;
-    struct range mine = held_by(model, unit, replica->rank, KEPT_M);
-    bool empty = mine.begin == mine.end;
-    replica->values[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
-    replica->values[unit]->replica.of = first_of(model, replica, unit);
-    if (is_shared_out(model->mesh, KEPT_VALUE) && !empty) {
-        struct tensor *shard = unit_tensor(model, replica, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
-        shard->replica.of = first_of(model, replica, unit);
-        shard->replica.begin = mine.begin * ELEMENT_BYTES;
-        shard->replica.is_shard = true;
-        replica->shards[unit] = shard;
-    }
-    if (!model->training)
-        return;
-    replica->grads[unit] = unit_tensor(model, replica, MEM_GRADIENTS, "grad", unit, elements);
-    if (empty)
-        return;
-    replica->m[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
-    replica->v[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
-}
-
-/* The first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
-static enum unlayered_param first_unlayered(const struct params *params, int unit)
-{
-    if (unit == 0)
-        return WTE;
-    return params->config.tied ? LNF_W : HEAD;
 }
 
 void make_weights(struct model *model, struct replica *replica)
@@ -122,6 +73,60 @@ void make_replica(struct model *model, int rank)
     }
     if (model->gradients.grouped)
         make_second_set(model, replica);
+}
+
+/* ---- a first reading ends here ---- */
+
+bool is_shared_out(const struct mesh *mesh, enum kept role)
+{
+    if (mesh->dp == 1 || role == KEPT_GRADIENT)
+        return false;
+    return mesh->zero >= (role == KEPT_VALUE ? 3 : 1);
+}
+
+struct range held_by(const struct model *model, int unit, int rank, enum kept role)
+{
+    size_t elements = params_of(model, rank)->units[unit].elements;
+    if (!is_shared_out(model->mesh, role))
+        return (struct range){0, elements};
+    return shard_of(elements, dp_of(model->mesh, rank), model->mesh->dp);
+}
+
+const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
+{
+    int rank = rank_at(model->mesh, 0, stage_of(model, unit)) + tp_of(model->mesh, replica->rank);
+    return model->replicas[rank].values[unit];
+}
+
+static void make_unit(struct model *model, struct replica *replica, int unit)
+{
+    size_t elements = params_of(model, replica->rank)->units[unit].elements;
+    struct range mine = held_by(model, unit, replica->rank, KEPT_M);
+    bool empty = mine.begin == mine.end;
+    replica->values[unit] = unit_tensor(model, replica, MEM_PARAMETERS, "param", unit, elements);
+    replica->values[unit]->replica.of = first_of(model, replica, unit);
+    if (is_shared_out(model->mesh, KEPT_VALUE) && !empty) {
+        struct tensor *shard = unit_tensor(model, replica, MEM_PARAMETERS, "shard", unit, mine.end - mine.begin);
+        shard->replica.of = first_of(model, replica, unit);
+        shard->replica.begin = mine.begin * ELEMENT_BYTES;
+        shard->replica.is_shard = true;
+        replica->shards[unit] = shard;
+    }
+    if (!model->training)
+        return;
+    replica->grads[unit] = unit_tensor(model, replica, MEM_GRADIENTS, "grad", unit, elements);
+    if (empty)
+        return;
+    replica->m[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.m", unit, mine.end - mine.begin);
+    replica->v[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
+}
+
+/* The first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
+static enum unlayered_param first_unlayered(const struct params *params, int unit)
+{
+    if (unit == 0)
+        return WTE;
+    return params->config.tied ? LNF_W : HEAD;
 }
 
 /* ---- set-up and saving ----------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* stage.c - the tasks of a turn: the forward of a stage, and what one stage sends to another. */
 #include "model.h"
 
+static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose);
+
 void on_tape(struct builder *b, struct tape *tape, enum role role)
 {
     b->tape = tape;
@@ -15,14 +17,6 @@ struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro,
     return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};
 }
 
-static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
-{
-    struct tensor *received = activation(b, name, from->shape);
-    received->exclusive = EXCLUSIVE_ALWAYS; /* else the copy, and so the stage, waits for tasks that used its bytes */
-    add_move(b->list, name, received, from, purpose);
-    return received;
-}
-
 void forward_stage(struct builder *b, struct tape *tape, int stage, const struct tape *before,
                    const struct batch *batch)
 {
@@ -31,6 +25,16 @@ void forward_stage(struct builder *b, struct tape *tape, int stage, const struct
         tape->in = add_receive(b, "send.x", before->out, FOR_ACTIVATIONS);
     b->list->tags.role = ROLE_FORWARD;
     tape->out = gpt_stage(b, stage, batch, tape->in);
+}
+
+/* ---- a first reading ends here ---- */
+
+static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
+{
+    struct tensor *received = activation(b, name, from->shape);
+    received->exclusive = EXCLUSIVE_ALWAYS; /* else the copy, and so the stage, waits for tasks that used its bytes */
+    add_move(b->list, name, received, from, purpose);
+    return received;
 }
 
 void send_gradient(struct builder *b, struct tape *tape, const struct tape *before)

@@ -45,6 +45,8 @@ void enqueue(const struct issue *issue, cl_event *done)
     }
 }
 
+/* ---- a first reading ends here ---- */
+
 cl_int event_status(cl_event event)
 {
     cl_int status;

@@ -35,14 +35,6 @@ struct job *new_job(const struct issue *issue, struct task_flight *flight, job_f
     return job;
 }
 
-void free_job(struct job *job)
-{
-    release_all(job->wait_list, job->n_wait);
-    release_all(job->complete, job->n_complete);
-    free(job->wait_list);
-    free(job);
-}
-
 cl_event add_user_event(struct job *job, int context)
 {
     cl_event event;
@@ -77,4 +69,14 @@ struct job *take_job(struct job_queue *queue)
     if (job)
         queue->first = job->next;
     return job;
+}
+
+/* ---- a first reading ends here ---- */
+
+void free_job(struct job *job)
+{
+    release_all(job->wait_list, job->n_wait);
+    release_all(job->complete, job->n_complete);
+    free(job->wait_list);
+    free(job);
 }

@@ -1,6 +1,9 @@
 /* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues. */
 #include "run_parts.h"
 
+static void free_running(struct list *list);
+static void refuse_if_devices_need_waiters(const struct machine *machine);
+
 static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {
     const struct arg *arg = &task->args[i];
@@ -35,39 +38,6 @@ static cl_kernel prepare_kernel(const struct task *task)
                  task->name, i, task->kernel, task->file, cl_error_name(code));
     }
     return kernel;
-}
-
-static void free_running(struct list *list)
-{
-    struct running *running = list->running;
-    for (int i = 0; i < running->n_queues; i++) {
-        CHECK(running->queues[i].given == running->queues[i].retired,
-              "list %s is freed while tasks of it are in flight", list->name);
-        free(running->queues[i].runs);
-    }
-    for (size_t i = 0; i < list->n; i++) {
-        if (running->task_runs[i].kernel)
-            CL(clReleaseKernel(running->task_runs[i].kernel));
-        if (running->task_runs[i].parked)
-            CL(clReleaseEvent(running->task_runs[i].parked));
-        for (int run = 0; run < MOST_RUNS; run++)
-            free(running->task_runs[i].flights[run].foreign);
-    }
-    free(running->task_runs);
-    free(running->queues);
-    free(running->wait_list);
-    free(running);
-}
-
-/* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
-static void refuse_if_devices_need_waiters(const struct machine *machine)
-{
-    for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
-        if (device->quirks.needs_waiter && !execution.serial)
-            fail(EXIT_USAGE,
-                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
-                 "for ever: add --serial, or leave POCL_DEVICES out",
-                 device->id, device->name);
 }
 
 static void make_running(struct list *list)
@@ -105,4 +75,39 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
         make_running(lists[k]);
     }
     return problem;
+}
+
+/* ---- a first reading ends here ---- */
+
+static void free_running(struct list *list)
+{
+    struct running *running = list->running;
+    for (int i = 0; i < running->n_queues; i++) {
+        CHECK(running->queues[i].given == running->queues[i].retired,
+              "list %s is freed while tasks of it are in flight", list->name);
+        free(running->queues[i].runs);
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        if (running->task_runs[i].kernel)
+            CL(clReleaseKernel(running->task_runs[i].kernel));
+        if (running->task_runs[i].parked)
+            CL(clReleaseEvent(running->task_runs[i].parked));
+        for (int run = 0; run < MOST_RUNS; run++)
+            free(running->task_runs[i].flights[run].foreign);
+    }
+    free(running->task_runs);
+    free(running->queues);
+    free(running->wait_list);
+    free(running);
+}
+
+/* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
+static void refuse_if_devices_need_waiters(const struct machine *machine)
+{
+    for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
+        if (device->quirks.needs_waiter && !execution.serial)
+            fail(EXIT_USAGE,
+                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
+                 "for ever: add --serial, or leave POCL_DEVICES out",
+                 device->id, device->name);
 }

@@ -7,7 +7,8 @@
 #include "settings_parts.h"
 #include "trainer/import/import.h"
 
-/* ---- the command line ------------------------------------------------------------------------------------------- */
+static void apply_config(const struct usage *usage, const char *config);
+static void open_init(void);
 
 static void reset_settings(const struct usage *usage)
 {
@@ -21,57 +22,12 @@ static void reset_settings(const struct usage *usage)
         usage->defaults(&own_settings);
 }
 
-static void apply_config(const struct usage *usage, const char *config)
-{
-    static char *text; /* options point into it */
-    claim_input("--config", config);
-    refuse_if_folder(config, "a text with lines `option = value`");
-    if (is_json(config))
-        fail(EXIT_USAGE,
-             "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
-             config);
-    text = read_text(config);
-    parse_config(&all_options, classes_of(usage), config, text);
-    const struct archive *archive = find_archive();
-    const char *misplaced = NULL;
-    if (was_given("config"))
-        misplaced = "--config";
-    if (archive && was_given(archive->option + strlen("--")))
-        misplaced = archive->option;
-    if (misplaced)
-        fail(EXIT_USAGE, "%s: %s belongs on the command line, not into a config file", config, misplaced);
-}
-
-/* Opens the model of --init. */
-static void open_init(void)
-{
-    own_settings.source = open_source(own_settings.init, own_settings.heads);
-    if (strcmp(own_settings.source.path, own_settings.init) != 0) /* a folder's model */
-        claim_input("--init", own_settings.source.path);
-    if (!own_settings.source.checkpoint)
-        claim_weights("--init", own_settings.source.path);
-}
-
 struct past {                          /* what the command line overrules, so that its options are set before */
     const char *config;                /* the config file; NULL: none */
     const struct resumed_run *resumed; /* NULL: no run is resumed */
 };
 
-/* The first of two looks at the command line: finds the config file and the resumed run. */
-static struct past read_past(const struct usage *usage, int argc, char **argv)
-{
-    struct past past = {0};
-    int n_words;
-    char **words = parse_options(&all_options, classes_of(usage), usage->name, argc, argv, &n_words);
-    if (n_words && !usage->takes_file)
-        refuse_word(usage, words[0]);
-    free(words);
-    past.config = own_settings.config;
-    const struct archive *archive = find_archive();
-    if (archive && (usage->classes & OF_TRAIN))
-        past.resumed = archive->find_run();
-    return past;
-}
+static struct past read_past(const struct usage *usage, int argc, char **argv);
 
 /* Sets all options: those of the run, then of the config file, then of the command line. */
 static void set_options(const struct usage *usage, const struct past *past, int argc, char **argv)
@@ -115,6 +71,57 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
         open_init();
     choose_sizes();
     return &own_settings;
+}
+
+/* ---- a first reading ends here ---- */
+
+/* ---- the command line ------------------------------------------------------------------------------------------- */
+
+static void apply_config(const struct usage *usage, const char *config)
+{
+    static char *text; /* options point into it */
+    claim_input("--config", config);
+    refuse_if_folder(config, "a text with lines `option = value`");
+    if (is_json(config))
+        fail(EXIT_USAGE,
+             "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
+             config);
+    text = read_text(config);
+    parse_config(&all_options, classes_of(usage), config, text);
+    const struct archive *archive = find_archive();
+    const char *misplaced = NULL;
+    if (was_given("config"))
+        misplaced = "--config";
+    if (archive && was_given(archive->option + strlen("--")))
+        misplaced = archive->option;
+    if (misplaced)
+        fail(EXIT_USAGE, "%s: %s belongs on the command line, not into a config file", config, misplaced);
+}
+
+/* Opens the model of --init. */
+static void open_init(void)
+{
+    own_settings.source = open_source(own_settings.init, own_settings.heads);
+    if (strcmp(own_settings.source.path, own_settings.init) != 0) /* a folder's model */
+        claim_input("--init", own_settings.source.path);
+    if (!own_settings.source.checkpoint)
+        claim_weights("--init", own_settings.source.path);
+}
+
+/* The first of two looks at the command line: finds the config file and the resumed run. */
+static struct past read_past(const struct usage *usage, int argc, char **argv)
+{
+    struct past past = {0};
+    int n_words;
+    char **words = parse_options(&all_options, classes_of(usage), usage->name, argc, argv, &n_words);
+    if (n_words && !usage->takes_file)
+        refuse_word(usage, words[0]);
+    free(words);
+    past.config = own_settings.config;
+    const struct archive *archive = find_archive();
+    if (archive && (usage->classes & OF_TRAIN))
+        past.resumed = archive->find_run();
+    return past;
 }
 
 /* ---- for others ------------------------------------------------------------------------------------------------- */

@@ -33,29 +33,6 @@ struct touch { /* a read or a write */
     int before; /* the touch of the same bytes before it, or NONE; so segments that are cut share their past */
 };
 
-static bool begins_before(const void *item, const void *key)
-{
-    const struct segment *segment = item;
-    const size_t *byte = key;
-    return segment->begin < *byte;
-}
-
-/* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
-static size_t cut_segment(struct space *space, size_t byte)
-{
-    if (!space->n) {
-        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
-        space->segments[space->n++] = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
-    }
-    size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
-    if (i == space->n || space->segments[i].begin > byte) {
-        space->segments = insert_item(space->segments, &space->n, &space->cap, i, sizeof *space->segments);
-        space->segments[i] = space->segments[i - 1];
-        space->segments[i].begin = byte;
-    }
-    return i;
-}
-
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 struct walk {
@@ -69,6 +46,12 @@ struct walk {
     size_t n_listed;
     size_t next_listed; /* those of earlier tasks come before it */
 };
+
+static size_t cut_segment(struct space *space, size_t byte);
+static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind);
+static void add_listed_edges(struct walk *walk, int node);
+static void assign_edges(struct list *list);
+static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces);
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
  * list: the second copy shows every edge of the steady state. */
@@ -118,6 +101,101 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
     }
 }
 
+/* A task reads before it writes. */
+static void note_touches(struct walk *walk, int node, enum edge_kind kind)
+{
+    const struct task *task = walk->list->tasks[node % walk->n];
+    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
+        if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
+            note_touch(walk, node, access, kind);
+    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
+        if ((access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
+            note_touch(walk, node, access, kind);
+}
+
+/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
+ * walked over, so in list->edges they lie side by side. */
+static void fill_edges(struct list *list, int n_kinds)
+{
+    struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
+    const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
+                                         (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
+    walk.listed = collect_listed_waits(list, &walk.n_listed);
+    for (int kind = 0; kind < n_kinds; kind++)
+        walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
+    list->n_edges = 0;
+    for (int node = 0; node < 2 * walk.n; node++) {
+        struct task *task = list->tasks[node % walk.n];
+        size_t before = list->n_edges;
+        for (int kind = 0; kind < n_kinds; kind++)
+            note_touches(&walk, node, (enum edge_kind)kind);
+        add_listed_edges(&walk, node);
+        task->n_edges = list->n_edges - before;
+    }
+    assign_edges(list);
+    free_walk(&walk, n_kinds, n_spaces);
+}
+
+void depend(struct list *list, enum edges_wanted wanted)
+{
+    fill_edges(list, wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1);
+    mark_waits(list);
+    for (size_t i = 0; i < list->n; i++) {
+        list->tasks[i]->notify = 0;
+        list->tasks[i]->flush = false;
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->tasks[i];
+        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+            struct task *producer = list->tasks[edge->producer];
+            if (!edge->must_wait)
+                continue;
+            producer->flush = true;
+            if (!task->lane->device->is_host && event_context(producer) != event_context(task))
+                producer->notify |= 1u << event_context(task);
+        }
+    }
+}
+
+/* ---- a first reading ends here ---- */
+
+/* Adds the edges of a node that follow from no access: the list says that it waits. */
+static void add_listed_edges(struct walk *walk, int node)
+{
+    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
+        const struct listed_wait *wait = &walk->listed[walk->next_listed];
+        add_edge(walk, wait->previous ? wait->producer : wait->producer + walk->n, node, EDGE_DATA);
+        walk->next_listed++;
+    }
+}
+
+/* ---- which nodes touched which bytes --------------------------------------------------------------------------- */
+
+static bool begins_before(const void *item, const void *key)
+{
+    const struct segment *segment = item;
+    const size_t *byte = key;
+    return segment->begin < *byte;
+}
+
+/* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
+static size_t cut_segment(struct space *space, size_t byte)
+{
+    if (!space->n) {
+        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
+        space->segments[space->n++] = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
+    }
+    size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
+    if (i == space->n || space->segments[i].begin > byte) {
+        space->segments = insert_item(space->segments, &space->n, &space->cap, i, sizeof *space->segments);
+        space->segments[i] = space->segments[i - 1];
+        space->segments[i].begin = byte;
+    }
+    return i;
+}
+
+/* ---- edges ----------------------------------------------------------------------------------------------------- */
+
 /* Does an access of a node connect it to others by edges of that kind?
  *
  *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
@@ -132,33 +210,11 @@ static bool connects(const struct walk *walk, int node, const struct tensor *ten
     return lasts || node >= walk->n;
 }
 
-/* A task reads before it writes. */
-static void note_touches(struct walk *walk, int node, enum edge_kind kind)
-{
-    const struct task *task = walk->list->tasks[node % walk->n];
-    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
-        if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
-            note_touch(walk, node, access, kind);
-    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
-        if ((access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
-            note_touch(walk, node, access, kind);
-}
-
 static int later_first(const void *left, const void *right)
 {
     const struct edge *a = left;
     const struct edge *b = right;
     return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
-}
-
-/* Adds the edges of a node that follow from no access: the list says that it waits. */
-static void add_listed_edges(struct walk *walk, int node)
-{
-    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
-        const struct listed_wait *wait = &walk->listed[walk->next_listed];
-        add_edge(walk, wait->previous ? wait->producer : wait->producer + walk->n, node, EDGE_DATA);
-        walk->next_listed++;
-    }
 }
 
 /* Each task gets its n_edges edges, in the order in which waits are chosen. */
@@ -185,53 +241,9 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
     free(walk->listed);
 }
 
-/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
- * walked over, so in list->edges they lie side by side. */
-static void fill_edges(struct list *list, int n_kinds)
-{
-    struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
-    const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
-                                         (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
-    walk.listed = collect_listed_waits(list, &walk.n_listed);
-    for (int kind = 0; kind < n_kinds; kind++)
-        walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
-    list->n_edges = 0;
-    for (int node = 0; node < 2 * walk.n; node++) {
-        struct task *task = list->tasks[node % walk.n];
-        size_t before = list->n_edges;
-        for (int kind = 0; kind < n_kinds; kind++)
-            note_touches(&walk, node, (enum edge_kind)kind);
-        add_listed_edges(&walk, node);
-        task->n_edges = list->n_edges - before;
-    }
-    assign_edges(list);
-    free_walk(&walk, n_kinds, n_spaces);
-}
-
 /* ---- what depend() finds ---------------------------------------------------------------------------------------- */
 
 int event_context(const struct task *task)
 {
     return task->lane->device->is_host ? 0 : task->lane->device->context->index;
-}
-
-void depend(struct list *list, enum edges_wanted wanted)
-{
-    fill_edges(list, wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1);
-    mark_waits(list);
-    for (size_t i = 0; i < list->n; i++) {
-        list->tasks[i]->notify = 0;
-        list->tasks[i]->flush = false;
-    }
-    for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->tasks[i];
-        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-            struct task *producer = list->tasks[edge->producer];
-            if (!edge->must_wait)
-                continue;
-            producer->flush = true;
-            if (!task->lane->device->is_host && event_context(producer) != event_context(task))
-                producer->notify |= 1u << event_context(task);
-        }
-    }
 }

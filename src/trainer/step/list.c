@@ -1,6 +1,26 @@
 /* list.c - a list as an array of tasks: making and freeing both, room for one more task, another order. */
 #include "list.h"
 
+struct task *append_task(struct list *list)
+{
+    if (list->n == MOST_TASKS)
+        fail(EXIT_USAGE,
+             "the list %s has more than the %d tasks that can be planned: take fewer devices (each sends what it "
+             "updates to all others), layers or micro-batches",
+             list->name, MOST_TASKS);
+    struct task *task = allocate(1, sizeof *task);
+    list->tasks = grow(list->tasks, &list->cap, list->n + 1, sizeof *list->tasks);
+    list->tasks[list->n++] = task;
+    task->index = list->n - 1;
+    if (list->cursor) {
+        link_behind(task, list->cursor);
+        list->cursor = task;
+    }
+    return task;
+}
+
+/* ---- a first reading ends here ---- */
+
 void tag_tasks(struct list *list, int layer, int micro, enum role role)
 {
     list->tags = (struct tags){.layer = layer, .micro = micro, .role = role};
@@ -51,24 +71,6 @@ void link_behind(struct task *task, struct task *where)
     task->next = where->next;
     task->prev->next = task;
     task->next->prev = task;
-}
-
-struct task *append_task(struct list *list)
-{
-    if (list->n == MOST_TASKS)
-        fail(EXIT_USAGE,
-             "the list %s has more than the %d tasks that can be planned: take fewer devices (each sends what it "
-             "updates to all others), layers or micro-batches",
-             list->name, MOST_TASKS);
-    struct task *task = allocate(1, sizeof *task);
-    list->tasks = grow(list->tasks, &list->cap, list->n + 1, sizeof *list->tasks);
-    list->tasks[list->n++] = task;
-    task->index = list->n - 1;
-    if (list->cursor) {
-        link_behind(task, list->cursor);
-        list->cursor = task;
-    }
-    return task;
 }
 
 void permute_tasks(struct list *list, size_t first, const size_t *positions, size_t n)

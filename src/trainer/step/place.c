@@ -20,29 +20,16 @@
 #include "step_parts.h"
 #include "trainer/base/module.h"
 
+static int distance_of(const struct tensor *tensor, int n);
+static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode);
+static size_t gather_lives(struct pool *pool, struct list *const *lists, size_t n, struct arena *arenas);
+static void raise_least_bytes(const struct machine *machine, const struct list *list, struct arena *arenas,
+                              size_t n_arenas);
+static struct problem *place_arenas(struct pool *pool, struct arena *arenas, size_t n, size_t n_positions, size_t *ram);
+static struct problem *ram_problem(const struct machine *machine, size_t ram);
+static struct problem *add_slabs(struct machine *machine, const struct arena *arena);
+
 /* ---- lifetimes ------------------------------------------------------------------------------------------------- */
-
-/* An exclusive tensor keeps others away for this number of tasks before and after its life: with EXCLUSIVE_SOME for
- * LEAST_DISTANCE, or for a sixteenth of a longer list.  Tasks that touch its bytes as another tensor's then need not
- * wait, since the tasks that they would wait for have ended long ago. */
-static int distance_of(const struct tensor *tensor, int n)
-{
-    enum { LEAST_DISTANCE = 512 };
-    if (tensor->exclusive == EXCLUSIVE_ALWAYS)
-        return n;
-    return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, LEAST_DISTANCE) : 0;
-}
-
-/* Notes which device copies the tensor, when a task of `device` touches it: the last one that writes it or, if none
- * does, the first one that reads it.  The same device copies the tensor of each slot. */
-static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode)
-{
-    bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);
-    if (device->is_host || !takes_over)
-        return;
-    for (struct tensor *in_slot = tensor; in_slot; in_slot = in_slot->next_slot)
-        in_slot->copier = device;
-}
 
 static void fill_lifetimes(struct list *list)
 {
@@ -104,6 +91,57 @@ static struct problem *place_life(struct arena *arena, struct address_map *map, 
         return does_not_fit(arena, tensor, LIMIT_OF_BUDGET);
     return NULL;
 }
+
+struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose)
+{
+    struct machine *machine = pool->machine;
+    size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
+    struct arena *arenas = allocate(n_arenas, sizeof *arenas);
+    size_t n_positions = gather_lives(pool, lists, n, arenas);
+    for (size_t i = 0; i < n; i++) {
+        fill_levels(lists[i]);
+        raise_least_bytes(machine, lists[i], arenas, n_arenas);
+    }
+    size_t ram = 0;
+    struct problem *problem = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
+    if (!problem && ram > machine->host->memory)
+        problem = ram_problem(machine, ram);
+    for (size_t i = 0; i < n_arenas; i++) {
+        if (!problem && purpose == PLACE_TO_RUN)
+            problem = add_slabs(machine, &arenas[i]);
+        free(arenas[i].lives);
+    }
+    free(arenas);
+    return problem;
+}
+
+/* ---- a first reading ends here ---- */
+
+/* ---- lifetimes ------------------------------------------------------------------------------------------------- */
+
+/* An exclusive tensor keeps others away for this number of tasks before and after its life: with EXCLUSIVE_SOME for
+ * LEAST_DISTANCE, or for a sixteenth of a longer list.  Tasks that touch its bytes as another tensor's then need not
+ * wait, since the tasks that they would wait for have ended long ago. */
+static int distance_of(const struct tensor *tensor, int n)
+{
+    enum { LEAST_DISTANCE = 512 };
+    if (tensor->exclusive == EXCLUSIVE_ALWAYS)
+        return n;
+    return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, LEAST_DISTANCE) : 0;
+}
+
+/* Notes which device copies the tensor, when a task of `device` touches it: the last one that writes it or, if none
+ * does, the first one that reads it.  The same device copies the tensor of each slot. */
+static void note_copier(struct tensor *tensor, const struct device *device, enum access_mode mode)
+{
+    bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);
+    if (device->is_host || !takes_over)
+        return;
+    for (struct tensor *in_slot = tensor; in_slot; in_slot = in_slot->next_slot)
+        in_slot->copier = device;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------- */
 
 /* Gives the arena's lives addresses, in the order of arena->lives.  Returns NULL, or a problem if one does not fit. */
 static struct problem *place_lives(struct arena *arena)
@@ -284,27 +322,4 @@ static void raise_least_bytes(const struct machine *machine, const struct list *
         size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
         arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
     }
-}
-
-struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose)
-{
-    struct machine *machine = pool->machine;
-    size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
-    struct arena *arenas = allocate(n_arenas, sizeof *arenas);
-    size_t n_positions = gather_lives(pool, lists, n, arenas);
-    for (size_t i = 0; i < n; i++) {
-        fill_levels(lists[i]);
-        raise_least_bytes(machine, lists[i], arenas, n_arenas);
-    }
-    size_t ram = 0;
-    struct problem *problem = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
-    if (!problem && ram > machine->host->memory)
-        problem = ram_problem(machine, ram);
-    for (size_t i = 0; i < n_arenas; i++) {
-        if (!problem && purpose == PLACE_TO_RUN)
-            problem = add_slabs(machine, &arenas[i]);
-        free(arenas[i].lives);
-    }
-    free(arenas);
-    return problem;
 }

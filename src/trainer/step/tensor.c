@@ -1,34 +1,7 @@
 /* tensor.c - tensors, views and the pool that owns them. */
 #include "list.h"
 
-const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
-                                                        "activations", "work",      "buffers"};
-
-struct pool *new_pool(struct machine *machine)
-{
-    struct pool *pool = allocate(1, sizeof *pool);
-    pool->machine = machine;
-    return pool;
-}
-
-void drop_tensors(struct pool *pool, size_t n)
-{
-    for (; pool->n > n; pool->n--) {
-        struct tensor *last = pool->tensors[pool->n - 1];
-        if (last->storage != last)
-            last->storage->view = last->view;
-        free(last);
-    }
-}
-
-void free_pool(struct pool *pool)
-{
-    drop_tensors(pool, 0);
-    for (int i = 0; i <= pool->machine->n_devices; i++)
-        free_slabs(pool->machine, &pool->machine->devices[i]);
-    free(pool->tensors);
-    free(pool);
-}
+static struct tensor *become_view(struct tensor *tensor, struct tensor *base, size_t begin, size_t bytes);
 
 static struct tensor *add_tensor(struct pool *pool, const char *name, struct shape shape)
 {
@@ -57,6 +30,69 @@ struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form)
     tensor->storage = tensor;
     tensor->replica.of = tensor;
     return tensor;
+}
+
+struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name, size_t offset, struct shape shape)
+{
+    struct tensor *tensor = add_tensor(pool, name, shape);
+    return become_view(tensor, base, offset * ELEMENT_BYTES, tensor->bytes);
+}
+
+struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct range bytes,
+                                 struct shape shape)
+{
+    struct tensor *tensor = add_tensor(pool, name, shape);
+    return become_view(tensor, base, bytes.begin, bytes.end - bytes.begin);
+}
+
+static struct slab *slab_of(const struct tensor *tensor)
+{
+    CHECK(tensor->storage->slab >= 0, "tensor %s has no address", tensor->name);
+    return &tensor->device->slabs[tensor->storage->slab];
+}
+
+cl_mem tensor_buffer(struct tensor *tensor)
+{
+    if (!tensor->buffer)
+        tensor->buffer = slab_part(slab_of(tensor), tensor->storage->address + tensor->offset, tensor->bytes);
+    return tensor->buffer;
+}
+
+void *tensor_memory(const struct tensor *tensor)
+{
+    CHECK(tensor->device->is_host, "tensor %s is on device %s", tensor->name, tensor->device->id);
+    return (char *)slab_of(tensor)->host + tensor->storage->address + tensor->offset;
+}
+
+/* ---- a first reading ends here ---- */
+
+const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
+                                                        "activations", "work",      "buffers"};
+
+struct pool *new_pool(struct machine *machine)
+{
+    struct pool *pool = allocate(1, sizeof *pool);
+    pool->machine = machine;
+    return pool;
+}
+
+void drop_tensors(struct pool *pool, size_t n)
+{
+    for (; pool->n > n; pool->n--) {
+        struct tensor *last = pool->tensors[pool->n - 1];
+        if (last->storage != last)
+            last->storage->view = last->view;
+        free(last);
+    }
+}
+
+void free_pool(struct pool *pool)
+{
+    drop_tensors(pool, 0);
+    for (int i = 0; i <= pool->machine->n_devices; i++)
+        free_slabs(pool->machine, &pool->machine->devices[i]);
+    free(pool->tensors);
+    free(pool);
 }
 
 struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape)
@@ -105,19 +141,6 @@ static struct tensor *become_view(struct tensor *tensor, struct tensor *base, si
     return tensor;
 }
 
-struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name, size_t offset, struct shape shape)
-{
-    struct tensor *tensor = add_tensor(pool, name, shape);
-    return become_view(tensor, base, offset * ELEMENT_BYTES, tensor->bytes);
-}
-
-struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct range bytes,
-                                 struct shape shape)
-{
-    struct tensor *tensor = add_tensor(pool, name, shape);
-    return become_view(tensor, base, bytes.begin, bytes.end - bytes.begin);
-}
-
 bool same_bytes(const struct tensor *a, const struct tensor *b)
 {
     return a->storage == b->storage && a->offset == b->offset && a->bytes == b->bytes;
@@ -129,25 +152,6 @@ bool share_bytes(const struct tensor *a, const struct tensor *b)
 }
 
 size_t count_elements(const struct tensor *tensor) { return tensor->bytes / ELEMENT_BYTES; }
-
-static struct slab *slab_of(const struct tensor *tensor)
-{
-    CHECK(tensor->storage->slab >= 0, "tensor %s has no address", tensor->name);
-    return &tensor->device->slabs[tensor->storage->slab];
-}
-
-cl_mem tensor_buffer(struct tensor *tensor)
-{
-    if (!tensor->buffer)
-        tensor->buffer = slab_part(slab_of(tensor), tensor->storage->address + tensor->offset, tensor->bytes);
-    return tensor->buffer;
-}
-
-void *tensor_memory(const struct tensor *tensor)
-{
-    CHECK(tensor->device->is_host, "tensor %s is on device %s", tensor->name, tensor->device->id);
-    return (char *)slab_of(tensor)->host + tensor->storage->address + tensor->offset;
-}
 
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {

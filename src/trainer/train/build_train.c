@@ -24,6 +24,9 @@ struct train_build { /* the train list while it is built */
     struct tape *tapes;
 };
 
+static void send_gradients(struct train_build *train_build, int stage, int micro);
+static void free_tapes(struct train_build *train_build, int stage, int micro);
+
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
 static struct tape *tape_at(const struct train_build *train_build, int stage, int micro, int dp_rank, int tp_rank)
 {
@@ -99,22 +102,6 @@ static void add_unit_backward(struct train_build *train_build, const struct turn
     }
 }
 
-/* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_build *train_build, int stage, int micro)
-{
-    struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
-    const struct tape *before = tape_at(train_build, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_build); k++)
-        send_gradient(train_build->b, &tapes[k], &before[k]);
-}
-
-static void free_tapes(struct train_build *train_build, int stage, int micro)
-{
-    const struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_build); k++)
-        free(tapes[k].ops);
-}
-
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
@@ -186,4 +173,22 @@ void build_train(struct trainer *trainer)
     end_build(&b);
     free(train_build.tapes);
     free(turns);
+}
+
+/* ---- a first reading ends here ---- */
+
+/* Sends the gradients of the stage's inputs to the stage before. */
+static void send_gradients(struct train_build *train_build, int stage, int micro)
+{
+    struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
+    const struct tape *before = tape_at(train_build, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_build); k++)
+        send_gradient(train_build->b, &tapes[k], &before[k]);
+}
+
+static void free_tapes(struct train_build *train_build, int stage, int micro)
+{
+    const struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_build); k++)
+        free(tapes[k].ops);
 }

@@ -50,11 +50,6 @@ void add_control(struct trainer *trainer)
         add_upload(&uploads, "control.upload", trainer->model->replicas[rank].control);
 }
 
-int loss_rank(const struct trainer *trainer, int dp_rank)
-{
-    return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
-}
-
 /* A rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on another
  * device has a tensor of its own, from which its sum is moved later. */
 struct tensor *new_losses(struct trainer *trainer)
@@ -122,4 +117,11 @@ void add_report(struct trainer *trainer)
         add_access(task, parts[dp_rank], ACCESS_READ);
     add_access(task, state, ACCESS_READ);
     free(parts);
+}
+
+/* ---- a first reading ends here ---- */
+
+int loss_rank(const struct trainer *trainer, int dp_rank)
+{
+    return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
 }
