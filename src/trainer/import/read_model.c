@@ -31,7 +31,7 @@ void refuse_if_foreign_folder(const char *folder)
         formats->refuse_if_foreign_folder(folder);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* llm.c's parameters come in its own order, each for all layers.  The padding of its words' rows is left out. */
 static void init_from_llmc(struct model *model, const char *path)

@@ -71,7 +71,7 @@ void finish_flight(struct list *list, const struct task *task, struct task_fligh
     note_end(list, task, flight);
 }
 
-/* ---- retiring ----------------------------------------------------------------------------------------------------- */
+/* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
 void retire_head(struct list *list, struct queue *queue)
 {

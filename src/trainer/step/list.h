@@ -164,8 +164,8 @@ struct listed_wait *collect_after_pairs(const struct list *list, size_t *n);
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 
-/* Fills in every task's edges with their `must_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which follow from
- * addresses: call place() before. */
+/* Fills in every task's edges with their `must_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which
+ * follow from addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
 
 int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */

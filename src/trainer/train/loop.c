@@ -17,7 +17,7 @@
 static bool is_only_saved(const struct training *training);
 static void check_guards(struct machine *machine);
 
-/* ---- steps and their results -------------------------------------------------------------------------------------- */
+/* ---- steps and their results ------------------------------------------------------------------------------------- */
 
 void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
 
@@ -35,7 +35,7 @@ bool has_result(struct trainer *trainer, uint32_t step)
     return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 void show_results(struct training *training, uint32_t step)
 {
@@ -128,7 +128,7 @@ static void check_guards(struct machine *machine)
                  device->id);
 }
 
-/* ---- what is not finite ------------------------------------------------------------------------------------------- */
+/* ---- what is not finite ------------------------------------------------------------------------------------------ */
 
 const char *not_finite_advice(const struct trainer *trainer)
 {
