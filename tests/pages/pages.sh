@@ -85,7 +85,7 @@ lost_routes() {
 }
 finds_nothing 'functions of the routes are in their files' lost_routes
 
-is_placed() { # FILE NAME: a function begins in one of these files, a struct has its body there, another word stands there
+is_placed() { # FILE NAME: a function begins there, a struct has its body there, another word stands there
     case $2 in
     *'()') grep -qE "^([a-zA-Z_].*[ *]|#define )${2%??}\\(" $1 ;;
     *' '*) grep -qE "(^|[^a-z_])$2 \\{" $1 ;;
