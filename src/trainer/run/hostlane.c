@@ -92,8 +92,8 @@ void give_to_lane(struct job *job)
 /* ---- forwarders ------------------------------------------------------------------------------------------------- */
 
 /* An event can be waited for only in its own OpenCL context.  A forwarder is a thread whose jobs run nothing: it
- * carries "done" from one context to another.  Each lane with consumers in other contexts has a forwarder.  The lane's events
- * end in order, so waiting for them in order delays none. */
+ * carries "done" from one context to another.  Each lane with consumers in other contexts has a forwarder.  The lane's
+ * events end in order, so waiting for them in order delays none. */
 
 struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
 {
