@@ -14,7 +14,8 @@
 kernel void fma_peak(global float *out, /* (global size) */
                      int rounds, float x, float y)
 {
-    vec chain[FMA_CHAINS], sum = 0;
+    vec chain[FMA_CHAINS];
+    vec sum = 0;
 #pragma unroll
     for (int i = 0; i < FMA_CHAINS; i++)
         chain[i] = (vec)(float)i;

@@ -10,12 +10,13 @@ row for each folder, with what it counts there; then each place of a fault where
     inside    an assignment, ++ or -- inside a condition, an argument or a larger expression.  The idioms of every C
               book are none: for-headers, a[n++], *p++, x = y = 0, while ((c = f()))
     three     declarations that give three or more names a value
+    mixed     declarations of several names that are not all pointers, all arrays or all of the type itself
 
 In the files of Python of the whole project it looks for conditional expressions inside others, and prints the place of
 each.
 
-    folder                        tokens     ?:  nested  comma  inside  three
-    src/tools/view                 10.31   27.1       0      1       0      0
+    folder                        tokens     ?:  nested  comma  inside  three  mixed
+    src/tools/view                 10.31   27.1       0      1       0      0      0
     src/tools/view: comma: 1, at most 0
     src/tools/view/bars.c:40: comma: left = 0 , right = 0
 
@@ -35,9 +36,9 @@ import sys
 
 # By the first part of the path; tokens a line, and how often each of the others may be there.
 LIMITS = {
-    "cl": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 0, "three": 5},
-    "src": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 1, "three": 1},
-    "tests": {"tokens": 10.0, "nested": 0, "comma": 0, "inside": 10, "three": 10},
+    "cl": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 0, "three": 5, "mixed": 0},
+    "src": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 1, "three": 1, "mixed": 0},
+    "tests": {"tokens": 10.0, "nested": 0, "comma": 0, "inside": 10, "three": 10, "mixed": 0},
 }
 
 PYTHON = ("data", "src", "tests", "tutorials")  # the folders that have files of Python
@@ -294,6 +295,37 @@ def gives_three_values(words):
     return is_declaration(words) and words.count("=") >= 3 and commas_outside(words) >= 2
 
 
+def declarators(words):
+    """The names that a declaration declares: each with its stars and brackets, without its value.
+
+    >>> declarators("char * text = f ( a , b ) , part [ 32 ]".split())
+    [['char', '*', 'text'], ['part', '[', '32', ']']]
+    """
+    found = [[]]
+    in_value = False
+    for word, depth in zip(words, depths(words)):
+        if word == "," and depth == 0:
+            found.append([])
+            in_value = False
+        elif word == "=" and depth == 0:
+            in_value = True
+        elif not in_value:
+            found[-1].append(word)
+    return found
+
+
+def mixes_declarators(words):
+    """Does it declare a pointer beside an array, or one of these beside a variable that is neither?
+
+    >>> mixes_declarators("char * text , part [ 32 ]".split()), mixes_declarators("int a [ 2 ] , b [ 3 ]".split())
+    (True, False)
+    """
+    if not is_declaration(words) or commas_outside(words) == 0:
+        return False
+    kinds = {("*" in declarator, "[" in declarator) for declarator in declarators(words)}
+    return len(kinds) > 1
+
+
 def faults(words):
     """The faults of a statement.
 
@@ -310,6 +342,8 @@ def faults(words):
         found.append("inside")
     if gives_three_values(rest):
         found.append("three")
+    if mixes_declarators(rest):
+        found.append("mixed")
     return found
 
 
@@ -362,8 +396,8 @@ class Folder:
     def row(self, name):
         """The folder's row of the table."""
         conditional = 1000 * self.conditional / max(self.lines, 1)
-        counts = tuple(self.count(fault) for fault in ("nested", "comma", "inside", "three"))
-        return "%-28s %7.2f %6.1f %7d %6d %7d %6d" % (name, self.count("tokens"), conditional, *counts)
+        counts = tuple(self.count(fault) for fault in ("nested", "comma", "inside", "three", "mixed"))
+        return "%-28s %7.2f %6.1f %7d %6d %7d %6d %6d" % (name, self.count("tokens"), conditional, *counts)
 
     def complaints(self, name):
         """A line for each limit that is exceeded, and below it the places."""
@@ -378,7 +412,8 @@ def main():
     for top in sys.argv[1:]:
         for name in files_of(top, (".c", ".h", ".cl")):
             folders[os.path.dirname(name)].add_file(name)
-    print("%-28s %7s %6s %7s %6s %7s %6s" % ("folder", "tokens", "?:", "nested", "comma", "inside", "three"))
+    heads = ("folder", "tokens", "?:", "nested", "comma", "inside", "three", "mixed")
+    print("%-28s %7s %6s %7s %6s %7s %6s %6s" % heads)
     wrong = []
     for name, folder in sorted(folders.items()):
         print(folder.row(name))

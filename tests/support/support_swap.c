@@ -8,7 +8,8 @@ double draw_kth(int seed, int k) { return random_uniform((uint64_t)seed, STREAM_
 char *random_list(const char *kind, int seed, int layers)
 {
     char *command = lasting("awk -v kind=%s -v seed=%d -v layers=%d -f tests/data/lists.awk", kind, seed, layers);
-    char *text = NULL, line[256];
+    char *text = NULL;
+    char line[256];
     FILE *file = popen(command, "r");
     while (file && fgets(line, sizeof line, file))
         append_text(&text, "%s", line);

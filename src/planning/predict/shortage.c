@@ -47,7 +47,8 @@ static const char *owner_of(const struct device *device)
 _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct device *before, const char *shortage,
                                        const char *option, const struct run_facts *facts, enum replanning replans)
 {
-    char *enough = NULL, text[32];
+    char *enough = NULL;
+    char text[32];
     const struct device *first = NULL; /* the first device that needs more */
     if (facts->trainer)
         raise_for_other_lists(machine, facts->trainer);

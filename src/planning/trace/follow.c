@@ -285,7 +285,8 @@ static void take_news(void *follower)
 {
     struct trace_follow *follow = follower;
     struct trace *trace = follow->trace;
-    struct trace_header now, *header = &trace->header;
+    struct trace_header now;
+    struct trace_header *header = &trace->header;
     uint64_t taken = header->head;
     uint64_t next = taken;
     size_t before = trace->n_records, unfinished = trace->n_unfinished;

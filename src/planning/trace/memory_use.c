@@ -148,7 +148,8 @@ static struct memory_changes collect_changes(const struct trace *trace, uint64_t
 {
     struct memory_changes all = {NULL, 0, 0};
     struct tensor_life *lives = NULL;
-    size_t cap = 0, first[TRACE_LISTS];
+    size_t cap = 0;
+    size_t first[TRACE_LISTS];
     for (size_t list = 0; list < TRACE_LISTS; list++)
         first[list] = first_open_step(trace, &trace->steps[list], from);
     for (size_t i = 0; i < trace->header.n_tensors; i++) {

@@ -69,7 +69,8 @@ struct pause { /* a time in which a viewer paused the trainer: nothing ran in [s
 };
 
 struct amount { /* the bytes of each class from this clock on, until the next amount */
-    uint64_t clock, bytes[TRACE_CLASSES];
+    uint64_t clock;
+    uint64_t bytes[TRACE_CLASSES];
 };
 
 struct amount_sum { /* the sum of an amount, or of some amounts in a row */

@@ -17,7 +17,8 @@ struct broadcast_options broadcast_options;
 static double compute_bound(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
-    double *seconds = allocate(machine->n_links + 1, sizeof *seconds), most = 0;
+    double *seconds = allocate(machine->n_links + 1, sizeof *seconds);
+    double most = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct link *links[2];
         const struct task *task = list->tasks[i];

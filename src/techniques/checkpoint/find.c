@@ -86,7 +86,8 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
 /* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
 static void check_rank(const struct checkpoint *checkpoint, int rank)
 {
-    char step[16], *path = rank_file(checkpoint, rank);
+    char step[16];
+    char *path = rank_file(checkpoint, rank);
     if (access(path, F_OK) != 0 && errno == ENOENT)
         fail(EXIT_IO, "%s is not complete: it lacks %s, which its manifest names; take another checkpoint",
              checkpoint->path, last_part(path));

@@ -288,7 +288,8 @@ static void print_resumed(struct trainer *trainer)
     const struct read_buffer *took = checkpoint->buffer;
     uint64_t all = now_ns() - this_process->begun;
     uint64_t state = took->open + took->read + took->verify + took->upload;
-    char *path = rank_file(checkpoint, 0), bytes[32];
+    char *path = rank_file(checkpoint, 0);
+    char bytes[32];
     double disk = measure_disk(path);
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
                checkpoint->path, 1e-9 * (double)all);

@@ -139,7 +139,8 @@ static int tick_of_row(const struct screen *screen, int row)
 static void print_step_axis(FILE *out, const struct screen *screen)
 {
     size_t columns = (size_t)screen->letter->width;
-    char *line = allocate(columns + 33, 1), text[32];
+    char *line = allocate(columns + 33, 1);
+    char text[32];
     size_t used = 0;
     fprintf(out, "%*s+", LABEL, "");
     for (size_t i = 0; i < columns; i++)

@@ -195,7 +195,8 @@ static void write_cell(struct writing *writing, const struct turn_cell *cell)
 {
     const struct turn *first = &cell->turns[0];
     const char name[] = {turn_letters[first->computation], '\0'};
-    char number[32], *reads = NULL, *writes = NULL;
+    char number[32];
+    char *reads = NULL, *writes = NULL;
     for (int k = 0; k < cell->n; k++)
         add_operands(writing, &cell->turns[k], &reads, &writes);
     bool is_forward = cell->n == 1 && first->computation == FORWARD;

@@ -208,7 +208,8 @@ static size_t bar_from(const struct brush *brush, uint64_t clock, int x)
  * busy, a dot at least, and colours share its height as they share the time. */
 static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t end, int x, int right, double busy)
 {
-    uint64_t ns[GROUPS], all = 0, before = 0;
+    uint64_t ns[GROUPS];
+    uint64_t all = 0, before = 0;
     int high = MAX((int)(busy * brush->height + 0.5), MIN(brush->view->scale, brush->height));
     int top = brush->y + brush->height - high;
     sum_shares(brush->view, brush->index, lane, i, end, ns);

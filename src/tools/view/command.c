@@ -191,7 +191,8 @@ static void print_keys(void)
         "device: fold it; on the strip of steps: go there\n"
         "  drag       move the view; in a step file: move a task; on the ruler, or with shift: select a stretch\n"
         "  wheel      zoom\n";
-    char *folded = fold_text(mouse, HELP_WIDTH), keys[KEYS_SIZE];
+    char *folded = fold_text(mouse, HELP_WIDTH);
+    char keys[KEYS_SIZE];
     printf("\nKeys\n");
     for (size_t i = 0; i < n_actions; i++)
         printf("  %-10s %s\n", key_names(&actions[i], keys), actions[i].help);

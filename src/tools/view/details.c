@@ -153,7 +153,8 @@ char *describe_briefly(const struct view *view, const struct pick *pick)
     const struct trace_task *task = &trace->tasks[record->task];
     int64_t device = track->receiver[record->task];
     const struct trace_gap gap = gap_before(view, pick);
-    char part[32], *text = NULL;
+    char part[32];
+    char *text = NULL;
     put_name(&text, task);
     append_text(&text, "\n\tlane\t%s", track->purpose[task->lane]);
     if (device != NONE)
@@ -202,7 +203,8 @@ char *describe_record(const struct track *track, size_t nth)
     double ns = (double)(record->end - record->start) * scale;
     double per_s = ns > 0 ? 1e9 / ns : 0;
     double predicted = trace->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
-    char part[32], *text = NULL;
+    char part[32];
+    char *text = NULL;
     put_identity(&text, track, record);
 
     append_text(&text, "\n%s", format_ns(part, ns));
@@ -229,7 +231,8 @@ char *describe_record(const struct track *track, size_t nth)
 
 char *describe_step(const struct view *view)
 {
-    char text[32], *all = NULL;
+    char text[32];
+    char *all = NULL;
     for (int i = 0; i < view->n_tracks; i++) {
         const struct trace_step *step = find_step(view->tracks[i], view->sight.anchor);
         append_text(&all, all && step ? "   " : "");

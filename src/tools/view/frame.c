@@ -237,7 +237,8 @@ static void draw_details(const struct view *view)
 
 static void draw_help(const struct view *view)
 {
-    char *text = copy_string("Keys"), keys[KEYS_SIZE];
+    char *text = copy_string("Keys");
+    char keys[KEYS_SIZE];
     size_t rows = (n_actions + 1) / 2;
     for (size_t i = 0; i < rows; i++) {
         append_text(&text, "\n\t%s\t%s", key_names(&actions[i], keys), actions[i].help);

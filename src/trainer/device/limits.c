@@ -38,7 +38,8 @@ static size_t number_in(const char *folder, const char *name, size_t otherwise)
  * them up when memory is short. */
 static size_t file_bytes(const char *folder)
 {
-    char *path = format_string("%s/memory.stat", folder), name[64];
+    char *path = format_string("%s/memory.stat", folder);
+    char name[64];
     unsigned long long value;
     size_t sum = 0;
     FILE *f = fopen(path, "re");

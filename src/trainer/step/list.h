@@ -40,7 +40,8 @@
 
 struct level { /* from this position on, until its next level, a device holds this number of bytes */
     int device, position;
-    size_t bytes, of_class[MEM_CLASSES];
+    size_t bytes;
+    size_t of_class[MEM_CLASSES];
 };
 
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */

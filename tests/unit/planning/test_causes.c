@@ -233,7 +233,8 @@ static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64
 static void expect_same_causes(const char *what, const struct trace *trace, uint64_t *all)
 {
     struct trace_steps steps = trace_steps_of(trace, 0);
-    uint64_t *time = allocate(3 * trace->n_records + 2, sizeof *time), n = 0;
+    uint64_t *time = allocate(3 * trace->n_records + 2, sizeof *time);
+    uint64_t n = 0;
     uint64_t(*found)[CAUSES] = allocate(trace->header.n_lanes, sizeof *found);
     time[n++] = steps.start;
     time[n++] = steps.end;

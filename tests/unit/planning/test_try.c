@@ -232,7 +232,8 @@ static bool conflict(const struct task *a, const struct task *b)
 
 static bool is_ordered(const struct list *list)
 {
-    bool *before = all_paths(list), ordered = true;
+    bool *before = all_paths(list);
+    bool ordered = true;
     size_t nodes = 2 * list->n;
     for (size_t late = 0; late < nodes && ordered; late++)
         for (size_t early = 0; early < late && ordered; early++)
@@ -310,7 +311,8 @@ static struct list *large_step(struct paper *paper, size_t n)
     struct list *list = paper->list;
     for (size_t d = 0; d < 4; d++) {
         struct device *device = &paper->machine->devices[d];
-        struct tensor *tensor = new_words(paper, device, "w", 1024, PERSISTENT), *a[24], *g[24];
+        struct tensor *tensor = new_words(paper, device, "w", 1024, PERSISTENT);
+        struct tensor *a[24], *g[24];
         for (size_t end = (d + 1) * n / 4; list->n < end;) {
             for (int k = 0; k < 24; k++) {
                 a[k] = new_words(paper, device, "a", 1000 + 512 * (k % 5), TRANSIENT);

@@ -339,7 +339,8 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
 static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place, int fault)
 {
     static const char *const names[] = {"adamw", "tied.add", "reduce.add", "mlp.gelu", "mlp.gelu.dx", "mlp.residual"};
-    struct task *slice[3], *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
+    struct task *slice[3];
+    struct task *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
     if (!task)
         return false;
     size_t n = cut(edit, task, 3, slice);

@@ -63,7 +63,8 @@ static void expect_refuted(const struct copies *copies, const char *what)
 static void sabotage(struct copies *copies)
 {
     for (size_t i = 0; i < copies->n; i++) {
-        struct copy sound = copies->copies[i], *copy = &copies->copies[i];
+        struct copy sound = copies->copies[i];
+        struct copy *copy = &copies->copies[i];
         copy->n--;
         expect_refuted(copies, "a copy that is too short");
         copy->n = sound.n + 1;

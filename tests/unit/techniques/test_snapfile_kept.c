@@ -181,8 +181,8 @@ TEST(reading_notices_that_a_run_writes)
     struct image image = make_image(temp_path("busy.snap"), &snapfile);
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
-    struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1),
-                      *opened = open_newest_snapshot(image.path);
+    struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1);
+    struct checkpoint *opened = open_newest_snapshot(image.path);
     read_first(opened);
     must(open_snapfile_writer(image.path, &novel, &stored.plan, &writer));
     assert_int_equal(snapfile_begin(writer, 3), 1);
@@ -273,7 +273,8 @@ LONG_TEST(who_is_overtaken_reads_again)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
-    char *path = temp_path("fast.snap"), byte;
+    char *path = temp_path("fast.snap");
+    char byte;
     int told[2];
     assert_int_equal(pipe(told), 0);
     pid_t child = fork();

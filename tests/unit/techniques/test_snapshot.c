@@ -121,7 +121,8 @@ TEST(an_update_that_skips_steps_holds_no_other)
 
 enum { UNITS = 3, ITERATIONS = 40 };
 struct scene { /* milliseconds; units are updated last one first, each with a byte count */
-    int forward, backward[UNITS], update, bytes[UNITS], slots, every, latency;
+    int forward, update, slots, every, latency;
+    int backward[UNITS], bytes[UNITS]; /* by unit */
     int rate, link; /* bytes per ms, of the disk and of the way down to the host; link 0: it takes no time */
     bool on_device;
 };

@@ -440,7 +440,8 @@ static void mutate(struct file *file)
         size_t n = 1 + draw(file, MIN(file->n - at, 64));
         size_t from = draw(file, file->n - n + 1);
         size_t what = draw(file, 9);
-        unsigned char byte = (unsigned char)draw(file, 256), part[64];
+        unsigned char byte = (unsigned char)draw(file, 256);
+        unsigned char part[64];
         memcpy(part, file->bytes + from, n);
         if (what == 0)
             file->bytes[at] ^= (unsigned char)(1 << draw(file, 8));

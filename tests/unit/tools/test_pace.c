@@ -575,7 +575,8 @@ TEST(a_profile_is_measured_and_read_back)
 {
     const char *path = temp_path("measured.txt"), *again = temp_path("again.txt");
     expect_yard(EXIT_OK, "", "profile " TINY " -o %s", path);
-    struct costs *costs = read_costs(path), other = *costs;
+    struct costs *costs = read_costs(path);
+    struct costs other = *costs;
     assert_true(costs->measured);
     assert_above(costs->n_tasks, 20);
     assert_above(costs->speeds[LANE_UPLOAD].bytes_per_s, 0);

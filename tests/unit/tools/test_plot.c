@@ -322,7 +322,8 @@ TEST(a_picture_is_read_back)
     write_png(path, canvas->pixels, canvas->width, canvas->height);
     size_t size, at = 8;
     uint32_t n;
-    unsigned char *file = (unsigned char *)read_whole(path, &size), rows[200 * (3 * 301 + 1)];
+    unsigned char *file = (unsigned char *)read_whole(path, &size);
+    unsigned char rows[200 * (3 * 301 + 1)];
     assert_memory_equal(file, "\x89PNG\r\n\x1a\n", 8);
     const unsigned char *head = next_chunk(file, size, &at, "IHDR", &n);
     assert_int_equal(number_at(head), 301);

@@ -72,7 +72,8 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     struct trace_writer *writer = begin_trace(path);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     struct canvas *canvas = new_canvas(1280, 720);
-    uint64_t number[STEPS * TASKS], start[STEPS * TASKS], clock = now_ns();
+    uint64_t number[STEPS * TASKS], start[STEPS * TASKS];
+    uint64_t clock = now_ns();
     size_t begun = 0;
     size_t ended = 0;
     size_t late = 0; /* records before these have begun, have ended but for the late lane, all */

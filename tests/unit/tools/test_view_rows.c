@@ -139,7 +139,8 @@ TEST(an_empty_lane_is_low_until_it_has_a_task)
 {
     struct view *view = view_of_list("data/steps/broadcast.txt", 1280, 720, 1);
     run_script(view, "pagedown -");
-    int y, height[2], place[2];
+    int y;
+    int height[2], place[2];
     int x = bar_at(view, "b download", 0, &y);
     uint32_t upload = 0;
     while (strcmp(view->tracks[0]->trace->lanes[upload].name, "b upload") != 0)

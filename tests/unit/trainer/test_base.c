@@ -425,7 +425,8 @@ TEST(philox_gives_the_published_numbers)
 {
     static const struct {
         uint64_t seed, element;
-        uint32_t step, stream, answer[4];
+        uint32_t step, stream;
+        uint32_t answer[4];
     } known[] = {
         {.seed = 0, .element = 0, .step = 0, .stream = 0, .answer = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {.seed = UINT64_MAX,
@@ -472,7 +473,8 @@ TEST(the_hash_gives_the_published_numbers)
         {63, 0xBF9F0BA3CF95B28Au, 0xE28C6289B8031861u},  {64, 0x155CCCE4BF32BEFCu, 0x90535F3E4EAE4016u},
         {100, 0x4826E367566EA023u, 0xD57C2EA757C17569u}, {287, 0x117A145C212453ABu, 0xA0F1F11DE8AE1653u},
     };
-    unsigned char bytes[301], *odd = bytes + 1; /* unaligned on purpose */
+    unsigned char bytes[301];
+    unsigned char *odd = bytes + 1; /* unaligned on purpose */
     for (int i = 0; i < 300; i++)
         odd[i] = (unsigned char)(37 * i + 11);
     for (size_t i = 0; i < COUNT(known); i++) {

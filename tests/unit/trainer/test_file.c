@@ -330,7 +330,8 @@ TEST(what_is_written_is_read_back)
     struct safetensors *st = open_safetensors(path);
     char text[128];
     float w[6];
-    int32_t ids[2], scalar;
+    int32_t ids[2];
+    int32_t scalar;
     assert_int_equal(st->n, 4);
     assert_string_equal(find_metadata(st, "format"), "pt");
     assert_string_equal(find_metadata(st, "quote"), "\"\\\xC3\xA9\n");

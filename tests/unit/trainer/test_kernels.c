@@ -249,7 +249,8 @@ static void poison_above(float *x, int rows, int T)
 static void check_softmax(int heads, int T, float size)
 {
     int rows = heads * T, n = rows * T;
-    float scale = 0.35f, *att = allocate((size_t)n, sizeof *att);
+    float scale = 0.35f;
+    float *att = allocate((size_t)n, sizeof *att);
     struct twins scores = twins(n, 1);
     struct twins apart = twins(n, 3);
     struct twins datt = twins(n, 2);

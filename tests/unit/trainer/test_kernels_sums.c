@@ -23,7 +23,9 @@ static void check_norm(int n, float clip, float *first_shape)
 {
     int n_blocks = (int)blocks_of(n);
     struct twins partial = twins(n_blocks, 1), result = twins(STATE_SIZE, 2);
-    float *grad = random_floats((size_t)n, 3), control[CONTROL_SIZE] = {[CONTROL_CLIP] = clip}, loss = 0;
+    float *grad = random_floats((size_t)n, 3);
+    float control[CONTROL_SIZE] = {[CONTROL_CLIP] = clip};
+    float loss = 0;
     RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
     ref_norm_blocks(partial.expected, grad, n);
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
@@ -59,7 +61,8 @@ static void check_halting(float bad, int at, bool by_loss)
 {
     float state[STATE_SIZE] = {0}, control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
     float partial[3] = {1, 1, 2}, loss[2] = {3, 4};
-    float *word = by_loss ? &loss[at % 2] : &partial[at], good = *word;
+    float *word = by_loss ? &loss[at % 2] : &partial[at];
+    float good = *word;
     *word = bad;
     RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(partial, 3), I(3), A(control, CONTROL_SIZE), A(loss, 2),
         I(2));
@@ -149,7 +152,8 @@ TEST(the_longest_sums_are_right)
 
 static void check_adamw(int n, int n_decay, float halted, int side)
 {
-    float *g = random_floats((size_t)n, 4), control[CONTROL_SIZE];
+    float *g = random_floats((size_t)n, 4);
+    float control[CONTROL_SIZE];
     float state[STATE_SIZE] = {[STATE_NORM] = 1, [STATE_SCALE] = 0.37f, [STATE_HALTED] = halted};
     struct twins p = twins(n, 1);
     struct twins m = twins(n, 2);

@@ -230,7 +230,8 @@ static void check_parameter(struct study *study, int p)
     struct model *model = study->trainer->model;
     size_t n = elements_of(&model->params->all[p]), steepest = 0;
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
-    double *direction = allocate(n, sizeof *direction), norm = 0;
+    double *direction = allocate(n, sizeof *direction);
+    double norm = 0;
     read_param(model, p, KEPT_VALUE, value);
     run_for_loss(study);
     read_param(model, p, KEPT_GRADIENT, gradient);
@@ -366,7 +367,9 @@ TEST(llmc_padding_rows_are_left_out)
 {
     enum { MAGIC = 20240326, VERSION = 3, T = 2, V = 3, L = 1, H = 1, C = 1, PADDED_V = 4 };
     int32_t file[256 + 33] = {MAGIC, VERSION, T, V, L, H, C, PADDED_V};
-    float *values = (float *)(file + 256), wte[V], wpe[T], ln_1;
+    float *values = (float *)(file + 256);
+    float wte[V], wpe[T];
+    float ln_1;
     for (int i = 0; i < 33; i++)
         values[i] = (float)i;
     struct writer *writer = open_writer(temp_path("pad.bin"));

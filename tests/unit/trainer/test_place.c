@@ -260,7 +260,8 @@ TEST(lists_share_an_arena)
     struct pool *pool = new_pool(machine);
     struct list *one = new_list(pool, "one");
     struct list *lists[] = {one, new_list(pool, "two")};
-    struct tensor *kept = new_array(pool, &machine->devices[0], "kept", 500, PERSISTENT), *scratch[2];
+    struct tensor *kept = new_array(pool, &machine->devices[0], "kept", 500, PERSISTENT);
+    struct tensor *scratch[2];
     for (int i = 0; i < 2; i++) {
         scratch[i] = new_array(pool, &machine->devices[0], "scratch", 500, TRANSIENT);
         add_fill(lists[i], "fill", scratch[i], 1 + 9 * (float)i);

@@ -79,7 +79,8 @@ static int open_terminal(int columns)
 /* All that the child writes until it ends; Ctrl-C is typed when `stop` has been shown.  *status: how it ended. */
 static char *read_until_end(int master, pid_t child, const char *stop, size_t *n, int *status)
 {
-    char *all = NULL, part[4096];
+    char *all = NULL;
+    char part[4096];
     size_t cap = 0;
     for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, status, WNOHANG) == 0;)
         for (ssize_t i = 0; i < got; i++) {

@@ -172,7 +172,8 @@ TEST(letters_of_two_bytes_are_shown_whole)
 /* Characters travel with the model: the prompt is read with the tokens of the training text. */
 TEST(characters_travel_with_the_model)
 {
-    char text[900], *at = text;
+    char text[900];
+    char *at = text;
     for (int i = 0; i < 100; i++)
         at += sprintf(at, "äbcd%s", i % 10 ? "" : "\n");
     const char *data = write_file("letters.txt", text, strlen(text)), *folder = temp_path("letters");
