@@ -3,7 +3,7 @@
 
 enum { SECTOR = 512 };
 
-static void make_room(struct disk_file *disk_file, size_t n)
+static void grow_disk_file(struct disk_file *disk_file, size_t n)
 {
     if (n <= disk_file->room)
         return;
@@ -20,7 +20,7 @@ void disk_write(struct disk_file *disk_file, const void *bytes, size_t n, size_t
     disk_file->waiting[disk_file->n_waiting++] =
         (struct waiting_write){.at = at, .n = n, .bytes = memcpy(allocate(n, 1), bytes, n)};
     disk_file->n = MAX(disk_file->n, at + n);
-    make_room(disk_file, disk_file->n);
+    grow_disk_file(disk_file, disk_file->n);
 }
 
 void disk_sync(struct disk_file *disk_file)

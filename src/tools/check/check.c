@@ -140,7 +140,8 @@ static void take_shape(struct settings *settings, const struct safetensors *file
     int64_t rows = tokens->shape[0], length = tokens->shape[1];
     if (rows != targets->shape[0] || length != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);
-    if (rows < 1 || rows > MOST_ROWS || length < 1 || length > positions)
+    bool fits = rows >= 1 && rows <= MOST_ROWS && length >= 1 && length <= positions;
+    if (!fits)
         fail(EXIT_FAILED, "%s: tokens have shape %s, expected 1 to %d rows of 1 to %d, the model's positions", path,
              format_shape(text, 2, tokens->shape), MOST_ROWS, positions);
     settings->batch = (int)rows;

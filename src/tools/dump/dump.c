@@ -75,7 +75,9 @@ static struct dumped find_dumped(const struct list *list, const char *name, int 
         for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
             size_t writer = 0;
             bool same = strcmp(access->tensor->name, name) == 0;
-            if (!same || !find_writer(list, access->tensor, &writer) || (dumped.tensor && writer <= dumped.writer))
+            if (!same || !find_writer(list, access->tensor, &writer))
+                continue;
+            if (dumped.tensor && writer <= dumped.writer)
                 continue;
             dumped.tensor = access->tensor;
             dumped.writer = writer;
@@ -172,7 +174,8 @@ static void write_dump(struct list *list)
 static void dump_in_time(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    if (list == dump.trainer->train_list && iteration == dump.last && task->index > dump.dumped.writer && !dump.done)
+    bool is_last_step = list == dump.trainer->train_list && iteration == dump.last;
+    if (is_last_step && task->index > dump.dumped.writer && !dump.done)
         write_dump(list);
 }
 

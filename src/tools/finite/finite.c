@@ -39,8 +39,11 @@ static size_t first_not_finite(struct tensor *tensor, const uint32_t *stale)
 {
     size_t n = count_elements(tensor), i = 0;
     uint32_t *words = read_bits(tensor);
-    while (i < n && (is_finite_word(words[i]) || (stale && words[i] == stale[i])))
-        i++;
+    for (; i < n; i++) {
+        bool is_stale = stale && words[i] == stale[i];
+        if (!is_finite_word(words[i]) && !is_stale)
+            break;
+    }
     free(words);
     return i;
 }

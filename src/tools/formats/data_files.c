@@ -213,7 +213,8 @@ static const struct file_kind *find_pickle(const struct glimpse *glimpse)
                                           "write its texts into a plain text file from Python first"};
     static const char torch[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
     static const struct file_kind model = {KIND_OTHER, "a file of PyTorch's", is_model};
-    if (glimpse->n < 4 || glimpse->bytes[0] != (char)0x80 || glimpse->bytes[1] < 2 || glimpse->bytes[1] > 5)
+    bool begins = glimpse->n >= 4 && glimpse->bytes[0] == (char)0x80;
+    if (!begins || glimpse->bytes[1] < 2 || glimpse->bytes[1] > 5)
         return NULL;
     if (glimpse_has(glimpse, 2, torch, sizeof torch - 1))
         return &model;

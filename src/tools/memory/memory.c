@@ -255,14 +255,18 @@ static void print_memory_table(struct table *table, bool is_mixed, const char *r
     print_table(stdout, table);
 }
 
-/* Warns of options that the table does not show. */
-static void check_shown(bool is_mixed)
+/* Warns of an option that the table does not show. */
+static void warn_of_hidden_options(void)
 {
     if (was_given("after"))
         warn("--memory shows what is held without --after: leave --memory out to see it");
     else if (swap_options.mode != SWAP_OFF)
         warn("--memory shows what is held without --swap: leave --memory out to see it");
-    if (is_mixed && strcmp(predict_options.what_if, "mixed") != 0)
+}
+
+static void refuse_if_what_if_is_other(void)
+{
+    if (predict_options.what_if && strcmp(predict_options.what_if, "mixed") != 0)
         fail(EXIT_USAGE, "--what-if %s: with --memory it takes only the word mixed; a budget is given as --device-mem",
              predict_options.what_if);
 }
@@ -304,7 +308,8 @@ static int plan_memory(const struct settings *settings)
     } without[] = {{"after", NULL}, {"what-if", NULL}, {"swap", "off"}, {"recompute", "off"}};
     bool is_mixed = predict_options.what_if != NULL;
     struct value_before before[COUNT(without)];
-    check_shown(is_mixed);
+    refuse_if_what_if_is_other();
+    warn_of_hidden_options();
     for (size_t i = 0; i < COUNT(without); i++)
         before[i] = try_option(without[i].option, without[i].text);
     int code = print_strategies(settings, is_mixed);
@@ -323,8 +328,9 @@ static bool wants_memory_table(void) { return given.memory; }
 
 static void check_memory_options(void)
 {
-    if (given.memory &&
-        (predict_options.simulate || proof_options.verify || plan_options.print || plan_options.print_list))
+    bool proves = predict_options.simulate || proof_options.verify;
+    bool prints = plan_options.print || plan_options.print_list;
+    if (given.memory && (proves || prints))
         fail(EXIT_USAGE,
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }

@@ -330,12 +330,13 @@ static void add_turn_to_load(struct load *load, const struct turn *turn, const s
                              bool adds)
 {
     bool is_forward = turn->computation == FORWARD;
+    bool makes_weight_gradients = !is_forward && turn->computation != INPUT_GRADIENT;
     if (is_forward)
         load->held += stage->sum.tape_bytes;
     load->most = fmax(load->most, load->held + (is_forward ? 0 : extra));
     if (!is_forward && turn->computation != WEIGHT_GRADIENT)
         load->held -= stage->sum.tape_bytes;
-    if (!is_forward && turn->computation != INPUT_GRADIENT && turn->micro == 0 && adds)
+    if (makes_weight_gradients && turn->micro == 0 && adds)
         load->held += stage->sum.parameter_bytes;
 }
 
@@ -357,8 +358,8 @@ static void bound_memory(struct mesh_candidate *candidate, const struct load *lo
 /* ---- a candidate: both ------------------------------------------------------------------------------------------- */
 
 /* Sets what the first stage of a device waits for: `previous` is the device before it, `stage` that one's stage. */
-static void set_waits(struct load *load, const struct load *previous, const struct stage *stage,
-                      const struct step_form *form)
+static void set_first_wait(struct load *load, const struct load *previous, const struct stage *stage,
+                           const struct step_form *form)
 {
     load->before = previous->before + stage->sum.forward;
     load->after = previous->after + (form->splits ? 0 : stage->sum.backward);
@@ -375,7 +376,7 @@ static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sk
         stages[number] = sum_stage(mesh, sketch, number);
         load->parameters += stages[number].sum.parameter_bytes;
         if (number > 0 && number < mesh->pp)
-            set_waits(load, &loads[number - 1], &stages[number - 1], form);
+            set_first_wait(load, &loads[number - 1], &stages[number - 1], form);
     }
     return stages;
 }

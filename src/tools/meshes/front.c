@@ -11,12 +11,19 @@
 
 #include <math.h>
 
+/* Is the outcome as good as these numbers in both respects, and better in one? */
+static bool beats(const struct mesh_outcome *outcome, double bytes, double seconds)
+{
+    bool is_worse = outcome->seconds > seconds || outcome->bytes > bytes;
+    bool is_better = outcome->seconds < seconds || outcome->bytes < bytes;
+    return is_better && !is_worse;
+}
+
 bool is_beaten(const struct mesh_search *search, double bytes, double seconds)
 {
     for (const struct mesh_outcome *outcome = search->outcomes; outcome < search->outcomes + search->n_outcomes;
          outcome++)
-        if (outcome->seconds <= seconds && outcome->bytes <= bytes &&
-            (outcome->seconds < seconds || outcome->bytes < bytes))
+        if (beats(outcome, bytes, seconds))
             return true;
     return false;
 }

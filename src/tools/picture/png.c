@@ -41,8 +41,8 @@ static unsigned char *make_rows(const uint32_t *pixels, size_t width, size_t hei
     return rows;
 }
 
-/* Refuses a name that would say that the picture has another form. */
-static void check_ending(const char *path)
+/* Ends the program if the name says that the picture has another form. */
+static void refuse_if_ending_is_other(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".bmp", ".svg", ".pdf", ".webp", ".ppm"};
     const char *ending = strrchr(last_part(path), '.');
@@ -62,7 +62,7 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height)
     CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
     put_number(head, (uint32_t)width);
     put_number(head + 4, (uint32_t)height);
-    check_ending(path);
+    refuse_if_ending_is_other(path);
     expect_replaceable("--png", path, KIND_PNG, "PNG picture");
     struct writer *writer = open_writer(path);
     write_bytes(writer, "\x89PNG\r\n\x1a\n", 8);

@@ -220,7 +220,9 @@ static void write_run(struct legend *legend, size_t run)
     for (int kind = SERIES_KINDS - 1; kind >= 0; kind--)
         for (size_t i = 0; i < plot->n; i++) {
             const struct series *series = &plot->series[i];
-            if ((int)series->kind != kind || series->run_number != run || (is_bound(series) && plot->one_floor))
+            bool is_next = (int)series->kind == kind && series->run_number == run;
+            bool is_left_out = is_bound(series) && plot->one_floor;
+            if (!is_next || is_left_out)
                 continue;
             if (!named)
                 write_line(legend, 0, NORMAL_1X, run_name(plot, series), INK);

@@ -51,13 +51,15 @@ static int micro_of(const struct list_reading *reading, const struct task *task)
 
 /* The last cell of the row, if a task of this turn may belong to it: the cell does one turn, which is of the same stage
  * and micro-batch, and in the same direction.  NULL: the task needs another cell. */
-static struct turn_cell *open_cell(const struct row *row, const struct turn *turn)
+static struct turn_cell *cell_to_extend(const struct row *row, const struct turn *turn)
 {
     struct turn_cell *last = row->n > 0 ? &row->cells[row->n - 1] : NULL;
-    if (!last || last->n != 1 || last->turns[0].stage != turn->stage || last->turns[0].micro != turn->micro)
+    if (!last || last->n != 1)
         return NULL;
-    bool same_direction = (last->turns[0].computation == FORWARD) == (turn->computation == FORWARD);
-    return same_direction ? last : NULL;
+    const struct turn *begun = &last->turns[0];
+    bool same_direction = (begun->computation == FORWARD) == (turn->computation == FORWARD);
+    bool is_extended = begun->stage == turn->stage && begun->micro == turn->micro && same_direction;
+    return is_extended ? last : NULL;
 }
 
 /* Returns the stage of a forward.  It is that of the last forward of its micro-batch, or the next one if what that
@@ -155,7 +157,7 @@ static void add_forward_turn(struct list_reading *reading, const struct task *ta
         cell.turns[1] = (struct turn){BACKWARD, backward->stage, backward->micro};
         cell.n = 2;
     }
-    if (backward || !open_cell(row, &cell.turns[0]))
+    if (backward || !cell_to_extend(row, &cell.turns[0]))
         add_cell(row, cell);
     note_made(reading, task, &cell);
 }
@@ -166,7 +168,7 @@ static void make_whole(struct row *row)
 {
     const struct turn last = row->cells[row->n - 1].turns[0];
     row->n--;
-    struct turn_cell *first = open_cell(row, &last);
+    struct turn_cell *first = cell_to_extend(row, &last);
     if (!first) {
         row->n++;
         first = &row->cells[row->n - 1];
@@ -198,7 +200,7 @@ static void add_backward_turn(struct list_reading *reading, const struct task *t
     if (computation == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
         computation = BACKWARD;
     const struct turn_cell cell = {.turns = {{computation, maker->stage, maker->micro}}, .n = 1, .task = task};
-    const struct turn_cell *open = open_cell(row, &cell.turns[0]);
+    const struct turn_cell *open = cell_to_extend(row, &cell.turns[0]);
     if (!open || (computation == WEIGHT_GRADIENT && open->turns[0].computation == INPUT_GRADIENT))
         add_cell(row, cell);
     else if (computation != open->turns[0].computation)

@@ -53,7 +53,7 @@ static void split_words(struct source_line *line, char *text)
     }
 }
 
-static void check_length(const struct stories *stories, struct source_line line)
+static void refuse_if_too_long(const struct stories *stories, struct source_line line)
 {
     const char *last = line.word[line.n - 1];
     if (last + strlen(last) - line.word[0] > LONGEST_LINE)
@@ -105,7 +105,7 @@ static void cut_into_lines(struct stories *stories)
         split_words(&line, text);
         if (line.n == 0)
             continue;
-        check_length(stories, line);
+        refuse_if_too_long(stories, line);
         free_words += line.n + 1;
         if (!indented)
             last = begin_block(stories, line);
@@ -116,8 +116,8 @@ static void cut_into_lines(struct stories *stories)
     }
 }
 
-static void check_head(const struct stories *stories, const struct blocks *all, const struct block *block,
-                       const char *noun)
+static void refuse_if_repeated_or_empty(const struct stories *stories, const struct blocks *all,
+                                        const struct block *block, const char *noun)
 {
     const char *name = block->head.word[0];
     if (find_block(all, name) < (size_t)(block - all->blocks))
@@ -126,30 +126,31 @@ static void check_head(const struct stories *stories, const struct blocks *all, 
         refuse(stories, block->head, "there is nothing below \"%s\"; add indented lines", name);
 }
 
-static void check_sizes(const struct stories *stories, const struct blocks *all, const struct block *block, size_t most)
+static void refuse_if_too_many(const struct stories *stories, const struct blocks *all, const struct block *block,
+                               size_t most)
 {
     if (block->n >= NO_ROW || all->n > most)
         refuse(stories, block->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
                NO_ROW - 1);
 }
 
-static void check_blocks(const struct stories *stories)
+static void refuse_if_blocks_are_wrong(const struct stories *stories)
 {
     for (size_t k = 0; k < stories->tables.n; k++) {
         const struct block *block = &stories->tables.blocks[k];
-        check_head(stories, &stories->tables, block, "table");
+        refuse_if_repeated_or_empty(stories, &stories->tables, block, "table");
         for (size_t i = 0; i < block->n; i++)
             if (block->items[i].n != block->head.n - 1)
                 refuse(stories, block->items[i],
                        "expected a word for each column of \"%s\"; write _ for a blank in a word", block->head.word[0]);
-        check_sizes(stories, &stories->tables, block, TABLES);
+        refuse_if_too_many(stories, &stories->tables, block, TABLES);
     }
     for (size_t k = 0; k < stories->scenes.n; k++) {
         const struct block *block = &stories->scenes.blocks[k];
-        check_head(stories, &stories->scenes, block, "scene");
+        refuse_if_repeated_or_empty(stories, &stories->scenes, block, "scene");
         for (size_t i = 1; i < block->head.n; i++)
             need_table(stories, block->head, block->head.word[i]);
-        check_sizes(stories, &stories->scenes, block, MOST_PHRASES);
+        refuse_if_too_many(stories, &stories->scenes, block, MOST_PHRASES);
     }
     if (stories->scenes.n == 0 || stories->scenes.blocks[0].head.n > 1)
         fail(EXIT_USAGE,
@@ -271,7 +272,9 @@ static double add_choice(struct stories *stories, size_t state, struct source_li
     struct choice choice = {.line = line, .next = line.word[line.n - 1]};
     char *end, *text = NULL;
     double weight = strtod(line.word[0], &end);
-    if (line.n < 4 || *end || !(weight > 0 && weight < 1e6) || strcmp(line.word[line.n - 2], "->") != 0)
+    bool has_weight = !*end && weight > 0 && weight < 1e6;
+    bool has_arrow = line.n >= 4 && strcmp(line.word[line.n - 2], "->") == 0;
+    if (!has_weight || !has_arrow)
         refuse(stories, line, "expected `WEIGHT PHRASE -> SCENE`, not \"%s ...\"", line.word[0]);
     for (size_t i = 1; i < line.n - 2; i++)
         append_text(&text, i > 1 ? " %s" : "%s", line.word[i]);
@@ -358,7 +361,7 @@ struct stories *read_stories(const char *path, char *text)
     stories->path = path;
     stories->text = text;
     cut_into_lines(stories);
-    check_blocks(stories);
+    refuse_if_blocks_are_wrong(stories);
     reach(stories, stories->scenes.blocks[0].head, stories->scenes.blocks[0].head.word[0], row);
     for (size_t i = 0; i < stories->n_states; i++)
         expand(stories, i);

@@ -17,12 +17,12 @@ static int number_after_colon(const char *value)
 {
     int64_t n;
     const char *colon = strchr(value, ':');
-    if (!colon || !parse_int(colon + 1, &n) || n < LEAST_N || n > MOST_TOKENS)
+    if (!colon || !parse_int(colon + 1, &n))
         return 0;
-    return (int)n;
+    return n >= LEAST_N && n <= MOST_TOKENS ? (int)n : 0;
 }
 
-static void check_value(const char *value)
+static void refuse_if_no_number(const char *value)
 {
     if (!number_after_colon(value))
         fail(EXIT_USAGE, "--tokens %s: expected bpe:N, where N is how many tokens to learn, from %d to %d", value,
@@ -151,7 +151,7 @@ static const struct token_kind token_bpe = {
     .word = "bpe:N",
     .noun = "byte pairs",
     .learns = true,
-    .check = check_value,
+    .check = refuse_if_no_number,
     .make = learn,
     .encode = encode_bpe,
     .decode = decode_bpe,

@@ -347,7 +347,8 @@ static struct llmc_header read_tokenizer_header(const char *path, const char *fi
     if (size < LLMC_HEADER_BYTES)
         fail(EXIT_FAILED, "%s is cut off: it has %zu bytes, and its header alone %d; get a fresh copy of the file",
              path, size, LLMC_HEADER_BYTES);
-    if (header.version < 1 || header.version > 2 || header.n_tokens < 1 || header.n_tokens > MOST_TOKENS)
+    bool is_known = header.version == 1 || header.version == 2;
+    if (!is_known || header.n_tokens < 1 || header.n_tokens > MOST_TOKENS)
         fail(EXIT_FAILED, "%s: its header says version %d and %d tokens; expected version 1 or 2 and at most %d", path,
              header.version, header.n_tokens, MOST_TOKENS);
     if (header.version == 1)

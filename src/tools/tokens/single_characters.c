@@ -73,8 +73,8 @@ struct tokenizer single_from_json(const json_t *json)
     const json_t *before = json_object_get(json, "pre_tokenizer");
     size_t n = json_object_size(vocab);
     bool has_more = json_array_size(json_object_get(model, "merges")) > 0 ||
-                    json_array_size(json_object_get(json, "added_tokens")) > 0;
-    if (n == 0 || n > MOST_TOKENS || has_more || asks_for_more(json))
+                    json_array_size(json_object_get(json, "added_tokens")) > 0 || asks_for_more(json);
+    if (n == 0 || n > MOST_TOKENS || has_more)
         return none;
     if (!before || json_is_null(before))
         return characters_from_json(vocab);

@@ -207,9 +207,13 @@ static void parse_size(int *width, int *height)
     *height = 720;
     if (!given.size)
         return;
-    int n = sscanf(given.size, "%dx%d%c", width, height, &tail);
-    bool good = n == 2 || ((given.png || given.json) && sscanf(given.size, "%d%c", width, &tail) == 1);
-    if (!good || *width < LEAST_WIDTH || *height < LEAST_HEIGHT || *width > MOST_PIXELS || *height > MOST_PIXELS)
+    bool may_be_width = given.png || given.json;
+    bool good = sscanf(given.size, "%dx%d%c", width, height, &tail) == 2;
+    if (!good && may_be_width)
+        good = sscanf(given.size, "%d%c", width, &tail) == 1;
+    bool is_small = *width < LEAST_WIDTH || *height < LEAST_HEIGHT;
+    bool is_large = *width > MOST_PIXELS || *height > MOST_PIXELS;
+    if (!good || is_small || is_large)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to %dx%d, or the width of a picture, not \"%s\"",
              LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, given.size);
 }
@@ -234,7 +238,8 @@ static void show_first(struct view *view)
     }
     if (given.script)
         run_script(view, given.script);
-    if (view->still && given.script && !strstr(given.script, "move:") && !strstr(given.script, "hold:"))
+    bool places_mouse = given.script && (strstr(given.script, "move:") || strstr(given.script, "hold:"));
+    if (view->still && given.script && !places_mouse)
         move_mouse(view, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
     if (free_height)
         choose_height(view);

@@ -284,7 +284,8 @@ static void draw_over_bars(const struct view *view)
         draw_links(view);
     draw_marks(view);
     draw_cursor(view);
-    if (picked || marked || view->selection.n_marks > 0 || is_inside(&rows, view->mouse.x, view->mouse.y))
+    bool selected = picked || marked || view->selection.n_marks > 0;
+    if (selected || is_inside(&rows, view->mouse.x, view->mouse.y))
         draw_names_of_lanes(view);
     if (picked)
         draw_outline(view, &view->selection.task, INK);

@@ -87,7 +87,8 @@ const struct view_row *row_at(const struct view *view, int x, int y)
         return NULL;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
-        if (y >= row->y && y < row->y + row->height && (x >= rows.x || !has_content(row)))
+        bool is_at_height = y >= row->y && y < row->y + row->height;
+        if (is_at_height && (x >= rows.x || !has_content(row)))
             return is_in_sight(view, row) ? row : NULL;
     }
     return NULL;

@@ -168,6 +168,14 @@ static void draw_item(const struct view *view, struct legend_place *at, const ch
  * listed while what is in sight changes by itself. */
 static bool lists_all(const struct view *view) { return !view->canvas || view->sight.follow; }
 
+/* Is the colour shown?  Writes its name to `text`, which has 64 bytes. */
+static bool is_listed(const struct view *view, size_t colour, char *text)
+{
+    if (!colour_name(view, colour, text) || !text[0])
+        return false;
+    return view->colour != BY_KIND || lists_all(view) || view->layout.contents.kind[colour];
+}
+
 /* When there are many colours, some of them stand for all. */
 static void draw_colours(const struct view *view, struct legend_place *at)
 {
@@ -177,8 +185,7 @@ static void draw_colours(const struct view *view, struct legend_place *at)
     while (colour_name(view, n, text))
         n++;
     for (size_t i = 0; i < n; i += colour_stride(view))
-        if (colour_name(view, i, text) && text[0] &&
-            (view->colour != BY_KIND || lists_all(view) || view->layout.contents.kind[i]))
+        if (is_listed(view, i, text))
             draw_item(view, at, text, BOX, colour_number(view, (int64_t)i));
     if (lists_all(view) ? view->has_plain[view->colour] : view->layout.contents.plain)
         draw_item(view, at, "none", BOX, colour_number(view, NONE));

@@ -205,9 +205,9 @@ void fill_lit(struct view *view)
         struct highlight *highlight = &view->selection.highlights[k];
         const struct track *track = view->tracks[k];
         bool critical = selection->critical && k == 0, dims = critical || selection->search[0];
-        bool same = !critical && !highlight->critical && strcmp(highlight->search, selection->search) == 0 &&
-                    highlight->changes == track->changes;
-        if (highlight->lanes && dims && same)
+        bool same_search = strcmp(highlight->search, selection->search) == 0 && highlight->changes == track->changes;
+        bool keeps = same_search && !critical && !highlight->critical;
+        if (highlight->lanes && dims && keeps)
             continue;
         forget_highlight(highlight);
         if (!dims)

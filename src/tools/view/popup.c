@@ -213,8 +213,8 @@ void draw_tooltip(const struct view *view)
     const struct pick *hover = &view->mouse.hover;
     const struct pick after_gap = pick_after_gap(view);
     int dot = view->scale;
-    if ((!is_picked(hover) && !is_picked(&after_gap)) || view->mouse.drag != DRAG_NOTHING ||
-        view->selection.panel.table)
+    bool has_text = is_picked(hover) || is_picked(&after_gap);
+    if (!has_text || view->mouse.drag != DRAG_NOTHING || view->selection.panel.table)
         return; /* a table is not covered */
     const struct view_row *row = row_at(view, view->mouse.x, view->mouse.y);
     char *text = is_picked(hover) ? describe_briefly(view, hover) : describe_gap(view, &after_gap);

@@ -344,7 +344,9 @@ static struct number_room find_room(const struct view *view, size_t first, size_
                                .anchor_end = box.x,
                                .free_to = box.x + box.w};
     size_t i = anchor ? (size_t)(anchor - track->steps->all) : SIZE_MAX;
-    if (i < first || i >= end || anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
+    if (i < first || i >= end)
+        return room;
+    if (anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
         return room;
     room.anchor = i;
     const struct step_number number = place_number(view, i, &room);

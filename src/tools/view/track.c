@@ -200,8 +200,8 @@ static int64_t *new_receivers(const struct trace *trace)
         for (uint32_t k = reader->first_edge; k < reader->first_edge + reader->n_edges; k++) {
             uint32_t from = trace->edges[k].producer;
             const struct trace_lane *lane = &trace->lanes[trace->tasks[from].lane];
-            if (lane->kind == LANE_DOWNLOAD && device != lane->device_index && !trace->edges[k].reuse &&
-                receiver[from] == NONE)
+            bool is_send = lane->kind == LANE_DOWNLOAD && device != lane->device_index;
+            if (is_send && !trace->edges[k].reuse && receiver[from] == NONE)
                 receiver[from] = device;
         }
     }

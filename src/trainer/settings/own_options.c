@@ -152,7 +152,7 @@ const struct option own_options[] = {
      .high = 1e9,
      .group = GROUP_DATA,
      .classes = OF_TRAIN,
-     .help = "evaluate on N batches (0: all)"},
+     .help = "evaluate on N batches (default: all)"},
 
     {.name = "batch",
      .type = OPT_INT,

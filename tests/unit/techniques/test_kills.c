@@ -129,7 +129,7 @@ static uint32_t read_newest(const char *snapshot)
     return step;
 }
 
-static void show_end(const char *words, const char *log, int status)
+static void show_what_run_said(const char *words, const char *log, int status)
 {
     print_error("%s\nlog %s, status %d; it said\n", words, log, status);
     char *line = lasting("tail -n 12 %s >&2", temp_path("said"));
@@ -185,7 +185,7 @@ static bool live(struct chain *chain, int life, bool may_end)
     uint32_t first = logged(log, "{\"step\":", true), told = logged(log, "{\"snapshot\":", false);
     uint32_t newest = read_newest(chain->snapshot);
     if (!ended && !killed && WEXITSTATUS(status) != EXIT_INTERRUPTED) {
-        show_end(words, log, status);
+        show_what_run_said(words, log, status);
         _fail(__FILE__, __LINE__);
     }
     if ((first && first != before + 1) || newest < MAX(told, before))
@@ -244,7 +244,7 @@ static char *make_reference(struct chain *chain)
     int status = end_life(child, log, 60, true, SIGKILL);
     chain->seconds = now() - began - chain->begin;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
-        show_end(words, log, status);
+        show_what_run_said(words, log, status);
         _fail(__FILE__, __LINE__);
     }
     return reference;
@@ -324,7 +324,7 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
         last = child;
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_OK) {
-        show_end(words, log, status);
+        show_what_run_said(words, log, status);
         _fail(__FILE__, __LINE__);
     }
     expect_same_state(chain->save, reference);

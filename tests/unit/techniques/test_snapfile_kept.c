@@ -64,7 +64,7 @@ static void end_small_run(struct small_run *small_run)
     free_mesh(&small_run->mesh);
 }
 
-static struct problem *open_writer(struct small_run *small_run, const char *path, struct snapfile_writer **writer)
+static struct problem *open_small_writer(struct small_run *small_run, const char *path, struct snapfile_writer **writer)
 {
     return open_snapfile_writer(path, &small_run->checkpoint, &small_run->stored.plan, writer);
 }
@@ -75,7 +75,7 @@ TEST(a_run_writes_no_snapshot_over_other_files)
     struct small_run small_run;
     begin_small_run(&small_run);
     const char *path = temp_path("two.snap");
-    must(open_writer(&small_run, path, &one));
+    must(open_small_writer(&small_run, path, &one));
     const struct {
         const char *path;
         int code;
@@ -87,7 +87,7 @@ TEST(a_run_writes_no_snapshot_over_other_files)
         {"/dev/null", EXIT_USAGE, "not a regular file"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct problem *problem = open_writer(&small_run, cases[i].path, &two);
+        struct problem *problem = open_small_writer(&small_run, cases[i].path, &two);
         assert_non_null(problem);
         assert_int_equal(problem->code, cases[i].code);
         assert_contains(problem->sentence, cases[i].says);
@@ -105,7 +105,7 @@ TEST(an_iteration_has_its_slot_until_it_is_finished)
     struct small_run small_run;
     begin_small_run(&small_run);
     const char *path = temp_path("slots.snap");
-    must(open_writer(&small_run, path, &writer));
+    must(open_small_writer(&small_run, path, &writer));
     assert_int_equal(snapfile_begin(writer, 1), 1);
     assert_int_equal(snapfile_begin(writer, 2), 2);
     assert_int_equal(snapfile_begin(writer, 3), 0);
@@ -124,7 +124,7 @@ TEST(a_plan_that_stores_too_little_is_refused)
     begin_small_run(&small_run);
     const char *path = temp_path("hole.snap");
     small_run.stored.plan.n--; /* the last payload, which has ln_f.weight, is missing */
-    struct problem *problem = open_writer(&small_run, path, &writer);
+    struct problem *problem = open_small_writer(&small_run, path, &writer);
     assert_non_null(problem);
     assert_contains(problem->sentence, "tasks of role update store 0 of the 8 elements of ln_f.weight, value");
     assert_int_not_equal(access(path, F_OK), 0);

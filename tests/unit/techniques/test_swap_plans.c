@@ -60,7 +60,7 @@ static void swap_as_planned(struct edit *edit, struct list *list, const struct u
 /* The period of a chain of n layers, of which each is treated as the plan says; INFINITY: it does not fit.
  * The backward of layer k is task 2n - 1 - k.  idle[k]: becomes that of layer k's tensor, between whose ends its copies
  * may lie. */
-static double try_plan(struct list *list, const struct plan *plan, int n, struct idle *idle)
+static double period_with(struct list *list, const struct plan *plan, int n, struct idle *idle)
 {
     struct pool *pool = list->pool;
     struct uses *before = new_uses(list->tasks, list->n, pool);
@@ -93,13 +93,13 @@ static double best_of_all(struct list *list, struct plan *plan, int n, int i)
     struct idle idle[MOST_TRIED];
     double best = INFINITY;
     if (i == 0)
-        return try_plan(list, plan, n, idle);
+        return period_with(list, plan, n, idle);
     i--;
     plan[i].action = REMAKE_TENSOR;
     best = fmin(best, best_of_all(list, plan, n, i));
     plan[i].action = KEEP_TENSOR;
     best = fmin(best, best_of_all(list, plan, n, i));
-    try_plan(list, plan, n, idle);
+    period_with(list, plan, n, idle);
     plan[i].action = SWAP_TENSOR;
     for (plan[i].out = idle[i].begin; plan[i].out < idle[i].end; plan[i].out++)
         for (plan[i].in = plan[i].out + 1; plan[i].in <= idle[i].end; plan[i].in++)

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <zlib.h>
 
-static char *write_log(const char *name, const char *text) { return write_file(name, text, strlen(text)); }
+static char *write_log_file(const char *name, const char *text) { return write_file(name, text, strlen(text)); }
 
 static const char *const log_text =
     "{\"run\":{}}\n"
@@ -468,16 +468,16 @@ static void run(void *argument)
 
 static void refuse(const char *text, const char *part)
 {
-    expect_refusal(run, COMMAND((char *)write_log("bad.jsonl", text)), EXIT_FAILED, part);
+    expect_refusal(run, COMMAND((char *)write_log_file("bad.jsonl", text)), EXIT_FAILED, part);
 }
 
 TEST(mistakes_get_a_sentence)
 {
-    char *good = write_log("good.jsonl", log_text);
+    char *good = write_log_file("good.jsonl", log_text);
     expect_refusal(run, COMMAND(temp_path("none.jsonl")), EXIT_IO, "none.jsonl");
     expect_refusal(run, &(struct command){.argc = 0}, EXIT_USAGE, "needs a log");
     expect_refusal(run, COMMAND(good, "--png", good), EXIT_USAGE, "overwrite");
-    char *finite = (char *)write_log("finite.jsonl", "{\"step\":1,\"loss\":4}\n");
+    char *finite = (char *)write_log_file("finite.jsonl", "{\"step\":1,\"loss\":4}\n");
     expect_refusal(run, COMMAND(finite, "--png", "/nowhere/x.png"), EXIT_IO, "/nowhere/x.png");
     refuse("step 1 loss 4\n", "line 1 is not a JSON object");
     refuse("{\"step\":1,\"loss\":4}\n[1]\n", "line 2 is not a JSON object");
@@ -488,7 +488,7 @@ TEST(mistakes_get_a_sentence)
     expect_refusal(run, COMMAND(finite, "--smooth", "9"), EXIT_USAGE, "has 1 step: take fewer");
     expect_refusal(run, COMMAND(finite, "--smooth", "2.5"), EXIT_USAGE, "neither a whole number");
     expect_refusal(run, COMMAND(finite, "--from", "99"), EXIT_USAGE, "which is 1");
-    char *low = write_log("low.jsonl", "{\"floor\":5}\n{\"step\":1,\"loss\":4}\n");
+    char *low = write_log_file("low.jsonl", "{\"floor\":5}\n{\"step\":1,\"loss\":4}\n");
     expect_refusal(run, COMMAND(low, "--log"), EXIT_USAGE, "is above their floor");
     struct outcome outcome = run_child(run, COMMAND(good, low, "--log"));
     assert_int_equal(outcome.code, 0);
@@ -496,7 +496,7 @@ TEST(mistakes_get_a_sentence)
     outcome = run_child(run, COMMAND(good));
     assert_int_equal(outcome.code, 0);
     assert_contains(outcome.text, "1 loss is not finite, and is left out");
-    outcome = run_child(
-        run, COMMAND((char *)write_log("huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
+    outcome = run_child(run, COMMAND((char *)write_log_file(
+                                 "huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
     assert_int_equal(outcome.code, 0);
 }

@@ -37,7 +37,7 @@ struct operand_memory {
     int rows, columns;
 };
 
-static struct operand_memory lay_out(const struct sizes *sizes, int rows, int columns)
+static struct operand_memory operand_memory(const struct sizes *sizes, int rows, int columns)
 {
     int ld = sizes->heads * columns + (sizes->batch > 1 ? 5 : 0);
     struct operand operand = {
@@ -87,9 +87,9 @@ static struct product new_product(const struct sizes *sizes, enum gemm_form form
                                   enum gemm_causal causal)
 {
     struct product product = {.sizes = *sizes};
-    product.a = form == GEMM_TN ? lay_out(sizes, sizes->k, sizes->m) : lay_out(sizes, sizes->m, sizes->k);
-    product.b = form == GEMM_NT ? lay_out(sizes, sizes->n, sizes->k) : lay_out(sizes, sizes->k, sizes->n);
-    product.c = lay_out(sizes, sizes->m, sizes->n);
+    product.a = form == GEMM_TN ? operand_memory(sizes, sizes->k, sizes->m) : operand_memory(sizes, sizes->m, sizes->k);
+    product.b = form == GEMM_NT ? operand_memory(sizes, sizes->n, sizes->k) : operand_memory(sizes, sizes->k, sizes->n);
+    product.c = operand_memory(sizes, sizes->m, sizes->n);
     product.va = fill_operand(&product.a, sizes, NAN, 1);
     product.vb = fill_operand(&product.b, sizes, NAN, 2);
     product.vc = fill_operand(&product.c, sizes, 77, 3);
