@@ -81,7 +81,8 @@ static inline void expect_refusal(void (*body)(void *), void *argument, int code
 {
     struct outcome o = run_child(body, argument);
     const char *newline = strchr(o.text, '\n');
-    if (o.code != code || !strstr(o.text, part) || strncmp(o.text, "yard: ", 6) != 0 || !newline || newline[1])
+    bool is_one_line = strncmp(o.text, "yard: ", 6) == 0 && newline && !newline[1];
+    if (o.code != code || !is_one_line || !strstr(o.text, part))
         test_failed("expected exit code %d and one sentence with \"%s\"; got code %d, signal %d and:\n%s\n", code, part,
                     o.code, o.signal, o.text);
 }

@@ -130,7 +130,8 @@ int main(int argc, char **argv)
         bool named = argc > 1 && strcmp(known[i].name, argv[1]) == 0;
         bool chosen = argc == 1 && (known[i].when & wanted) != 0;
         bool needed = (known[i].when & IN_ALL) != 0;
-        if (known[i].when != NO_TEST && (named || chosen || needed)) {
+        bool runs = named || chosen || needed;
+        if (known[i].when != NO_TEST && runs) {
             tests[n] = (struct CMUnitTest){.name = known[i].name,
                                            .test_func = known[i].body,
                                            .setup_func = begin_timing,

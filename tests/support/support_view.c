@@ -205,7 +205,8 @@ static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t 
                         ended++;
                 }
             }
-            held = ended && start <= clock && (end > clock || (ended < tensor->n_uses && step > trace->whole_step));
+            bool goes_on = ended < tensor->n_uses && step > trace->whole_step;
+            held = ended && start <= clock && (end > clock || goes_on);
         }
         bytes += tensor->device == device ? held * tensor->bytes : 0;
     }

@@ -34,8 +34,7 @@ struct reader *open_reader(const char *path)
         fail(EXIT_IO, "%s is a %s; expected a regular file", path, name_of_type(status.st_mode));
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0)
-        fail(EXIT_IO, "cannot open %s: %s; check %s", path, strerror(errno),
-             errno == EACCES ? "its permissions" : "the path");
+        fail(EXIT_IO, "cannot open %s: %s", path, strerror(errno));
     struct reader *reader = allocate(1, sizeof *reader);
     *reader = (struct reader){.path = copy_string(path), .fd = fd, .size = (uint64_t)status.st_size};
     reader->cleanup = (struct cleanup){.run = close_descriptor, .argument = reader};

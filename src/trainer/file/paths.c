@@ -34,8 +34,9 @@ static void make_one_folder(const char *path)
     if (is_folder(path))
         return;
     bool in_the_way = reason == EEXIST || reason == ENOTDIR;
-    fail(EXIT_IO, "cannot make the folder %s: %s", path,
-         in_the_way ? "a file of that name is in the way" : strerror(reason));
+    if (in_the_way)
+        fail(EXIT_IO, "cannot make the folder %s: a file of that name is in the way", path);
+    fail(EXIT_IO, "cannot make the folder %s: %s; may folders be made there?", path, strerror(reason));
 }
 
 void make_folder(const char *path)

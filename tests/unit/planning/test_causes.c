@@ -153,7 +153,8 @@ static const struct trace_record *next_on_lane(const struct trace *trace, uint32
     const struct trace_record *next = NULL;
     for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
         const struct trace_task *task = &trace->tasks[record->task];
-        if (task->lane == lane && task->list == list && record->start > now && (!next || before(record, next)))
+        bool comes_later = task->lane == lane && task->list == list && record->start > now;
+        if (comes_later && (!next || before(record, next)))
             next = record;
     }
     return next;
@@ -176,10 +177,11 @@ static const struct trace_record *run_waited_for(const struct trace *trace, cons
                                                  const struct trace_record *next)
 {
     const struct trace_record *run = NULL;
-    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++)
-        if (record->task == edge->producer && record->step + edge->previous_step <= next->step &&
-            before(record, next) && (!run || record->step > run->step))
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        bool in_time = record->step + edge->previous_step <= next->step && before(record, next);
+        if (record->task == edge->producer && in_time && (!run || record->step > run->step))
             run = record;
+    }
     return run;
 }
 
@@ -229,6 +231,18 @@ static enum cause cause_at(const struct trace *trace, uint32_t list, size_t lane
 
 static int by_time(const void *a, const void *b) { return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b); }
 
+/* Does a task of the list run on the lane at that time? */
+static bool is_busy(const struct trace *trace, uint32_t list, size_t lane, uint64_t time)
+{
+    for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
+        const struct trace_task *task = &trace->tasks[record->task];
+        bool runs = record->start <= time && time < record->end;
+        if (runs && task->lane == lane && task->list == list)
+            return true;
+    }
+    return false;
+}
+
 /* Both ways find the same causes in the window of the whole trace; what was found is added to `all`. */
 static void expect_same_causes(const char *what, const struct trace *trace, uint64_t *all)
 {
@@ -248,15 +262,10 @@ static void expect_same_causes(const char *what, const struct trace *trace, uint
     for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
         uint64_t expected[CAUSES] = {0}, busy = 0, idle = 0;
         for (size_t i = 0; i + 1 < n; i++) {
-            bool runs_now = false;
             if (time[i] < steps.start || time[i] >= steps.end || time[i] == time[i + 1])
                 continue;
-            for (const struct trace_record *record = trace->records;
-                 record < trace->records + trace->n_records && !runs_now; record++)
-                runs_now = trace->tasks[record->task].lane == lane && trace->tasks[record->task].list == steps.list &&
-                           record->start <= time[i] && time[i] < record->end;
             uint64_t length = time[i + 1] - time[i];
-            if (runs_now)
+            if (is_busy(trace, steps.list, lane, time[i]))
                 busy += length;
             else
                 expected[cause_at(trace, steps.list, lane, time[i])] += length;
@@ -382,9 +391,12 @@ TEST(causes_of_random_lists_add_up)
         struct list *list = random_list(seed);
         struct machine *machine = list->pool->machine;
         finish_list(list);
-        machine->issue_seconds = seed % 3 == 0 ? 30e-6 : 0;
-        for (int i = 0; i < machine->n_lanes && seed % 2 == 0; i++)
-            machine->lanes[i]->gap_seconds = 20e-6;
+        bool hosts_take_time = seed % 3 == 0;
+        bool lanes_take_time = seed % 2 == 0;
+        machine->issue_seconds = hosts_take_time ? 30e-6 : 0;
+        for (int i = 0; i < machine->n_lanes; i++)
+            if (lanes_take_time)
+                machine->lanes[i]->gap_seconds = 20e-6;
         struct simulation *simulation = must_simulate(list, NULL);
         struct trace *trace = write_and_open_trace(simulation);
         expect_same_causes(lasting("list %d", (int)seed), trace, all);

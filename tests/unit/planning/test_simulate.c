@@ -107,9 +107,11 @@ static struct paper random_list(uint64_t seed, const struct speeds *speeds, int 
     struct tensor *tensor[RANDOM_TENSORS];
     bool written[RANDOM_TENSORS] = {false};
     struct draws draws = {.seed = seed};
-    for (int i = 0; i < RANDOM_TENSORS; i++)
+    for (int i = 0; i < RANDOM_TENSORS; i++) {
+        bool persists = i % 3 == 0;
         tensor[i] = new_words(&paper, paper.device, "t", 1 + (int64_t)draw_below(&draws, 300),
-                              i % 3 == 0 ? PERSISTENT : TRANSIENT);
+                              persists ? PERSISTENT : TRANSIENT);
+    }
     for (int i = 0; i < RANDOM_TASKS; i++) {
         size_t to = draw_below(&draws, RANDOM_TENSORS), from = draw_below(&draws, RANDOM_TENSORS);
         struct lane *lane = paper.machine->lanes[draw_below(&draws, (size_t)paper.machine->n_lanes)];
@@ -138,13 +140,13 @@ static void longest_paths(const struct list *list, const double *seconds, int st
     int *last = allocate((size_t)n_lanes, sizeof *last);
     double *iteration_end = allocate((size_t)steps, sizeof *iteration_end);
     double *computed = allocate((size_t)steps, sizeof *computed);
-    memset(last, -1, (size_t)n_lanes * sizeof *last);
+    fill_none(last, (size_t)n_lanes);
     for (int node = 0; node < steps * n; node++) {
         const struct task *task = list->tasks[node % n];
         double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
         for (int i = 0; i <= node / n; i++)
             start = fmax(start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_RUNS ? iteration_end[i - MOST_RUNS] : 0));
-        if (last[task->lane->index] >= 0)
+        if (last[task->lane->index] != NONE)
             start = fmax(start, span[last[task->lane->index]].end);
         for (size_t e = 0; e < task->n_edges; e++) {
             int from = node - node % n + (int)task->edges[e].producer - (task->edges[e].previous ? n : 0);
@@ -263,8 +265,8 @@ TEST(random_copies_share_evenly)
                 make_copy(&paper, paper.list->tasks[i]);
         }
         struct simulation *simulation = must_simulate(paper.list, paper.costs);
-        for (size_t node = 0; node < (size_t)(simulation->steps - 1) * RANDOM_TASKS;
-             node++) { /* (the next one shares, too) */
+        size_t nodes = (size_t)(simulation->steps - 1) * RANDOM_TASKS; /* copies of the last step share with the next */
+        for (size_t node = 0; node < nodes; node++) {
             expect_number("work done", share_of(simulation, node, link), simulation->seconds[node % RANDOM_TASKS]);
             work += simulation->seconds[node % RANDOM_TASKS];
             time += simulation->moments[node].end - simulation->moments[node].start;

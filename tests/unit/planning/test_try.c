@@ -29,9 +29,11 @@ static struct list *random_step(struct paper *paper, uint64_t seed, const char *
     bool written[TENSORS] = {false};
     struct draws draws = {.seed = seed};
     for (int i = 0; i < TENSORS; i++) {
+        bool persists = i % 12 == 0;
+        bool is_exclusive = i % 12 == 1;
         tensor[i] = new_words(paper, paper->device, "x", 1 + (int64_t)draw_below(&draws, 2000),
-                              i % 12 == 0 ? PERSISTENT : TRANSIENT);
-        tensor[i]->exclusive = i % 12 == 1 ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
+                              persists ? PERSISTENT : TRANSIENT);
+        tensor[i]->exclusive = is_exclusive ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
         written[i] = tensor[i]->persistent;
     }
     for (int i = 0; i < TASKS; i++) {
@@ -52,6 +54,7 @@ static struct list *random_step(struct paper *paper, uint64_t seed, const char *
 
 /* ---- place() ----------------------------------------------------------------------------------------------------- */
 
+/* Are there moments at which both tensors hold their bytes? */
 static bool meet(const struct tensor *a, const struct tensor *b)
 {
     return a->persistent || b->persistent ||
@@ -138,8 +141,11 @@ TEST(addresses_are_those_of_the_plain_algorithm)
     size_t second = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct paper paper = new_paper(1, &slow_speeds);
-        paper.device->alignment = seed % 3 ? 512 : 96;
-        paper.device->max_allocation = seed % 2 ? 24000 : paper.device->max_allocation; /* several slabs */
+        bool has_odd_alignment = seed % 3 == 0;
+        bool has_slabs = seed % 2 == 1; /* several: each has at most 24,000 bytes */
+        paper.device->alignment = has_odd_alignment ? 96 : 512;
+        if (has_slabs)
+            paper.device->max_allocation = 24000;
         struct list *first = random_step(&paper, seed, "first");
         struct list *lists[] = {first, random_step(&paper, seed + 1000, "second")};
         for (int again = 0; again < 2; again++) { /* placed twice, and the second time nothing is left of the first */
@@ -208,8 +214,11 @@ static bool *all_paths(const struct list *list)
             for (size_t e = 0; e < task->n_edges; e++)
                 direct |= task->edges[e].must_wait && task->edges[e].producer == early % n &&
                           task->edges[e].previous == (early / n < late / n);
-            for (size_t third = 0; direct && third < nodes; third++)
-                before[late * nodes + third] |= third == early || (before[early * nodes + third] && !skipped);
+            if (!direct)
+                continue;
+            before[late * nodes + early] = true;
+            for (size_t third = 0; third < nodes && !skipped; third++)
+                before[late * nodes + third] |= before[early * nodes + third];
         }
     return before;
 }

@@ -132,8 +132,9 @@ static bool is_simple(const struct list *list, const struct tensor *tensor)
 {
     size_t writes = 0;
     bool read_last = false;
-    if (tensor->storage != tensor || tensor->persistent || tensor->list != list ||
-        tensor->held_until <= tensor->held_from + 1)
+    if (tensor->storage != tensor || tensor->persistent || tensor->list != list)
+        return false;
+    if (tensor->held_until <= tensor->held_from + 1) /* it is used by two tasks in a row */
         return false;
     for (int i = tensor->held_from; i <= tensor->held_until; i++)
         for (int a = 0; a < list->tasks[i]->n_accesses; a++)
@@ -145,6 +146,17 @@ static bool is_simple(const struct list *list, const struct tensor *tensor)
     return writes == 1 && read_last;
 }
 
+/* Could the other tensor lie on the tensor's bytes, if it is first written between `from` and `to` tasks before the
+ * tensor's last reader? */
+static bool could_lie_there(const struct tensor *tensor, const struct tensor *other, int from, int to)
+{
+    bool is_alike = other->storage == other && other->list == tensor->list && other->device == tensor->device;
+    if (other == tensor || !is_alike || other->bytes > tensor->bytes)
+        return false;
+    int before_end = tensor->held_until - other->held_from;
+    return other->held_from > tensor->held_from && before_end <= from && before_end >= to;
+}
+
 /* Caught by verify(): bytes.  As if the life of a tensor had ended too early: another tensor, which is first written
  * while it is still to be read, lies on its bytes.  `from` and `to`: how far before its last reader. */
 static size_t free_early(struct trainer *trainer, int from, int to)
@@ -154,10 +166,7 @@ static size_t free_early(struct trainer *trainer, int from, int to)
         const struct tensor *tensor = trainer->pool->tensors[i];
         for (size_t k = 0; is_simple(trainer->train_list, tensor) && k < trainer->pool->n; k++) {
             struct tensor *other = trainer->pool->tensors[k];
-            if (other == tensor || other->storage != other || other->list != trainer->train_list ||
-                other->device != tensor->device || other->bytes > tensor->bytes ||
-                other->held_from <= tensor->held_from || other->held_from < tensor->held_until - from ||
-                other->held_from > tensor->held_until - to)
+            if (!could_lie_there(tensor, other, from, to))
                 continue;
             size_t address = other->address;
             int slab = other->slab;
@@ -375,7 +384,8 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     if (!scores)
         return false;
     struct tensor *att = softmax->accesses[0].tensor, *qkv = scores->accesses[1].tensor; /* (of CLBlast: out, a, b) */
-    size_t other_place = place % 2 == 0 ? place + 1 : place - 1;
+    bool is_even = place % 2 == 0;
+    size_t other_place = is_even ? place + 1 : place - 1; /* another layer's */
     struct tensor *other = nth_task(trainer, "attn.scores", other_place)->accesses[1].tensor;
     struct task *reader = NULL;
     for (size_t i = softmax->index + 2; !reader; i++) /* it comes after attn.mix */

@@ -83,9 +83,11 @@ static uint32_t logged(const char *log, const char *key, bool first)
     char line[4096];
     uint32_t found = 0;
     FILE *file = fopen(log, "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0 && !strstr(line, "val_loss") && !(first && found))
+    while (file && fgets(line, sizeof line, file)) {
+        bool has_key = strncmp(line, key, strlen(key)) == 0 && !strstr(line, "val_loss");
+        if (has_key && !(first && found))
             found = (uint32_t)strtoul(line + strlen(key), NULL, 10);
+    }
     if (file)
         fclose(file);
     return found;
@@ -316,9 +318,13 @@ static int run_restarting(struct chain *chain, const char *reference, int most)
         double longest = draw(3) ? chain->begin + chain->seconds : chain->begin;
         double until = now() + share * longest;
         bool after_commit = killed % 3 == 2; /* this life is not killed before it has written a snapshot */
-        while (kill(child, 0) == 0 && (now() < until || (after_commit && read_newest(chain->snapshot) == commit)) &&
-               find_child(parent) == child)
+        while (kill(child, 0) == 0 && find_child(parent) == child) {
+            bool has_time = now() < until;
+            bool lacks_commit = after_commit && read_newest(chain->snapshot) == commit;
+            if (!has_time && !lacks_commit)
+                break;
             nap(0.0003);
+        }
         if (find_child(parent) == child && kill(child, SIGKILL) == 0)
             killed++;
         last = child;

@@ -55,13 +55,17 @@ struct instance { /* times in microseconds */
     long device_memory, host_memory;
 };
 
+/* Random numbers i.  Its properties follow from i, so that instances in a row have every combination of them. */
 static struct instance draw_instance(uint64_t i, int most_layers)
 {
-    struct instance instance = {
-        .layers = 2 + (int)draw(i, 0, 0, most_layers - 1), .clip = (double)(i & 1), .device_memory = ENOUGH};
+    bool clips = i % 2 == 1;
+    bool layers_differ = i / 2 % 2 == 1;
+    bool device_is_small = i % 3 == 0;
+    bool host_is_small = i % 5 == 0;
+    struct instance instance = {.layers = 2 + (int)draw(i, 0, 0, most_layers - 1), .clip = clips ? 1 : 0};
     double total = 0;
     for (int layer = 0; layer < instance.layers; layer++) {
-        uint32_t k = i & 2 ? 10 * (uint32_t)layer + 10 : 10;
+        uint32_t k = layers_differ ? 10 * (uint32_t)layer + 10 : 10;
         instance.forward[layer] = (int)draw(i, k, 500, 2000);
         instance.backward[layer] = (int)draw(i, k + 1, 1000, 4000);
         instance.update[layer] = (int)draw(i, k + 2, 100, 3000);
@@ -71,20 +75,24 @@ static struct instance draw_instance(uint64_t i, int most_layers)
     }
     instance.up = draw(i, 1, 2e6, 2e7);
     instance.down = draw(i, 2, 2e6, 2e7);
+    instance.device_memory = ENOUGH;
     instance.host_memory = ENOUGH;
-    if (i % 3 == 0) /* parameters, two gradients and activations fit, and not all of Adam's state */
+    if (device_is_small) /* parameters, two gradients and activations fit, and not all of Adam's state */
         instance.device_memory = (long)(total * draw(i, 3, 2.2, 4.5)) + 10000;
-    if (i % 5 == 0)
+    if (host_is_small)
         instance.host_memory = (long)(total * draw(i, 4, 1, 4));
     return instance;
 }
+
+/* Has on_cpu the layer's bit? */
+static bool updates_on_cpu(size_t on_cpu, int layer) { return on_cpu >> layer & 1; }
 
 static void print_machine(FILE *file, const struct instance *instance, size_t on_cpu)
 {
     fprintf(file, "device gpu memory=%ld\ndevice host memory=%ld\nlink gpu up %g 20us\nlink gpu down %g 20us\n",
             instance->device_memory, instance->host_memory, instance->up, instance->down);
     for (int layer = 0; layer < instance->layers; layer++) {
-        bool cpu = on_cpu >> layer & 1;
+        bool cpu = updates_on_cpu(on_cpu, layer);
         int bytes = instance->bytes[layer];
         fprintf(file, "tensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor a%d gpu 100 activations\n",
                 layer, bytes, layer, bytes, layer);
@@ -107,9 +115,9 @@ static void print_update(FILE *file, const struct instance *instance, int layer,
                 instance->update[layer], instance->update_on_cpu[layer], layer, layer, layer, layer, layer, layer);
 }
 
-/* The layers of on_cpu update on the CPU, as a person writes it: after their backward, or all at the end, the first
- * layer first. */
-static char *write_choice(const struct instance *instance, size_t on_cpu, bool forward)
+/* The text of the list in which the CPU updates the layers whose bits are set in on_cpu, as a person writes it: each
+ * update after its layer's backward, or where `forward` says so all at the end, the first layer first. */
+static char *text_with_updates(const struct instance *instance, size_t on_cpu, bool forward)
 {
     char *text = NULL;
     size_t n;
@@ -122,20 +130,21 @@ static char *write_choice(const struct instance *instance, size_t on_cpu, bool f
     for (int layer = instance->layers - 1; layer >= 0; layer--) {
         fprintf(file, "task backward gpu.compute %dus layer=%d role=backward reads=w%d,a%d writes=g%d\n",
                 instance->backward[layer], layer, layer, layer, layer);
-        if (on_cpu >> layer & 1)
+        if (updates_on_cpu(on_cpu, layer))
             fprintf(file, "copy down hg%d g%d\n", layer, layer);
         if (!forward)
-            print_update(file, instance, layer, on_cpu >> layer & 1);
+            print_update(file, instance, layer, updates_on_cpu(on_cpu, layer));
     }
     for (int layer = 0; layer < instance->layers && forward; layer++)
-        print_update(file, instance, layer, on_cpu >> layer & 1);
+        print_update(file, instance, layer, updates_on_cpu(on_cpu, layer));
     fclose(file);
     return text;
 }
 
-static struct list *read_choice(const struct instance *instance, size_t on_cpu, bool forward)
+/* Its list, with edges; with clipping no update starts before all gradients are there. */
+static struct list *list_with_updates(const struct instance *instance, size_t on_cpu, bool forward)
 {
-    char *text = write_choice(instance, on_cpu, forward);
+    char *text = text_with_updates(instance, on_cpu, forward);
     struct list *list = read_list_text("%s", text);
     free(text);
     depend(list, DATA_EDGES);
@@ -144,10 +153,10 @@ static struct list *read_choice(const struct instance *instance, size_t on_cpu, 
     return list;
 }
 
-/* INFINITY: it does not fit. */
-static double simulate_choice(const struct instance *instance, size_t on_cpu, bool forward)
+/* The time of a step; INFINITY: the list does not fit into memory. */
+static double period_with_updates(const struct instance *instance, size_t on_cpu, bool forward)
 {
-    struct list *list = read_choice(instance, on_cpu, forward);
+    struct list *list = list_with_updates(instance, on_cpu, forward);
     struct forecast forecast = forecast_list(list, NULL);
     double period = forecast.problem || forecast.excess_bytes > 0 ? INFINITY : forecast.period;
     free_forecast(&forecast);
@@ -155,19 +164,30 @@ static double simulate_choice(const struct instance *instance, size_t on_cpu, bo
     return period;
 }
 
-/* After the backward in their order; with clipping, from the first layer on too. */
-static double best_list(const struct instance *instance, size_t *choice, bool *forward)
+struct best { /* of all lists that were tried */
+    double period;
+    size_t on_cpu; /* a bit for each layer */
+    bool forward;
+};
+
+static void try_updates(struct best *best, const struct instance *instance, size_t on_cpu, bool forward)
 {
-    double best = INFINITY;
-    for (size_t bits = 0; bits < (size_t)1 << instance->layers; bits++)
-        for (int at_end = 0; at_end <= (instance->clip > 0); at_end++) {
-            double period = simulate_choice(instance, bits, at_end);
-            if (period < best) {
-                best = period;
-                *choice = bits;
-                *forward = at_end;
-            }
-        }
+    double period = period_with_updates(instance, on_cpu, forward);
+    if (period < best->period)
+        *best = (struct best){.period = period, .on_cpu = on_cpu, .forward = forward};
+}
+
+/* Tries every choice of layers for the CPU.  With clipping all updates wait for the last backward, so then it also tries
+ * to update the first layer first. */
+static struct best best_list(const struct instance *instance)
+{
+    struct best best = {.period = INFINITY};
+    size_t choices = (size_t)1 << instance->layers;
+    for (size_t on_cpu = 0; on_cpu < choices; on_cpu++) {
+        try_updates(&best, instance, on_cpu, false);
+        if (instance->clip > 0)
+            try_updates(&best, instance, on_cpu, true);
+    }
     return best;
 }
 
@@ -176,7 +196,7 @@ static double number_in(const struct pass_report *report, const char *key) { ret
 /* The list that the pass leaves proves right and takes as long as the pass says; returns that. */
 static double plan_instance(const struct instance *instance, struct pass_report **reports)
 {
-    struct list *list = read_choice(instance, 0, false);
+    struct list *list = list_with_updates(instance, 0, false);
     struct values *values = hash_values(list);
     size_t n;
     overlap_options.mode = OVERLAP_PLAN;
@@ -202,15 +222,13 @@ TEST(plans_are_near_the_best_list)
     for (uint64_t i = 0; i < cases; i++) {
         struct instance instance = draw_instance(i, number_from("YARD_CASES", 0) ? 8 : 5);
         struct pass_report *reports;
-        size_t choice = 0;
-        bool forward = false;
-        double best = best_list(&instance, &choice, &forward);
-        if (!isfinite(best))
+        struct best best = best_list(&instance);
+        if (!isfinite(best.period))
             continue; /* see budgets() below */
-        double more = plan_instance(&instance, &reports) / best - 1;
+        double more = plan_instance(&instance, &reports) / best.period - 1;
         if (more > 0.04)
             test_failed("instance %d: the plan %s takes %.2f %% more than the best of all lists (CPU %zx%s)\n", (int)i,
-                        text_at(reports[0].fields, "choice"), 100 * more, choice, forward ? ", forward" : "");
+                        text_at(reports[0].fields, "choice"), 100 * more, best.on_cpu, best.forward ? ", forward" : "");
         fit++;
         above += more;
         most = fmax(most, more);
@@ -592,9 +610,11 @@ TEST(plans_are_text_and_read_back)
 static size_t find_role(const struct list *list, enum role role, int layer, int micro)
 {
     size_t i = 0;
-    while (i < list->n &&
-           (list->tasks[i]->role != role || list->tasks[i]->layer != layer || list->tasks[i]->micro != micro))
-        i++;
+    for (; i < list->n; i++) {
+        const struct task *task = list->tasks[i];
+        if (task->role == role && task->layer == layer && task->micro == micro)
+            break;
+    }
     return i;
 }
 
@@ -616,7 +636,9 @@ TEST(updates_wait_for_nothing)
             for (int layer = 0; layer < 4; layer++) {
                 size_t first = find_role(list, ROLE_UPDATE, layer, -1);
                 size_t next = find_role(list, ROLE_BACKWARD, layer - 1 - (trainer->mesh.dp > 1), trainer->micros - 1);
-                if ((first < norm) != (clip == 0) || (clip == 0 && layer > 1 && first > next))
+                bool is_before_norm = first < norm;
+                bool is_late = clip == 0 && layer > 1 && first > next;
+                if (is_before_norm != (clip == 0) || is_late)
                     test_failed("%s, layer %d: update at %zu, norm at %zu, next backward at %zu\n", words, layer, first,
                                 norm, next);
             }
@@ -728,7 +750,8 @@ LAW(no_bit_depends_on_sides)
     for (size_t i = (size_t)some.begin; i < (size_t)some.end; i++) {
         char *plain = lasting("--model tiny --seq-len 16 --gemm own %s", choosing[i][0]);
         struct state expected[2], ours[2];
-        contexts_apart(i & 1);
+        bool apart = i % 2 == 1;
+        contexts_apart(apart);
         train_choosing(plain, true, -1, expected);
         for (size_t seed = i; seed < i + seeds; seed++) {
             char *words = lasting("%s %s --overlap local", plain, choosing[i][1]);

@@ -223,7 +223,8 @@ TEST(the_strategy_is_rescaled)
                 merged);
     for (size_t i = 0; i < 2 * COUNT(cases); i++) {
         size_t k = i / 2;
-        struct trainer *trainer = plan_resumed(i % 2 ? merged : folder, cases[k].words);
+        bool is_merged = i % 2 == 1;
+        struct trainer *trainer = plan_resumed(is_merged ? merged : folder, cases[k].words);
         assert_int_equal(trainer->mesh.dp, cases[k].dp);
         assert_int_equal(trainer->mesh.pp, cases[k].pp);
         assert_int_equal(trainer->mesh.tp, cases[k].tp);

@@ -125,7 +125,8 @@ static int sync_model(int fd)
             disk.calls.at = disk.calls.n + 1;
     }
     bool sound = !disk.on || go_on(false);
-    if (disk.on && sound && fstat(fd, &stat) == 0 && S_ISDIR(stat.st_mode))
+    bool is_directory = fstat(fd, &stat) == 0 && S_ISDIR(stat.st_mode);
+    if (disk.on && sound && is_directory)
         disk.sure_named = disk.named;
     if (disk_file && !sound)
         drop_waiting(disk_file);
@@ -537,7 +538,8 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
         run_life();
         int said = be_loud(log, "training goes on");
         struct problem *problem = life.problem;
-        if (problem && (problem->code != EXIT_IO || !run || fault == FAULT_SHORT))
+        bool may_fail = run && fault != FAULT_SHORT;
+        if (problem && (problem->code != EXIT_IO || !may_fail))
             test_failed("%d in call %d: %s\n", fault, at, problem->sentence);
         if (said > 1)
             test_failed("%d in call %d: said %d times\n", fault, at, said);

@@ -161,8 +161,8 @@ TEST(a_file_without_commits_is_not_damaged)
         if (empty)
             assert_int_equal(truncate(path, 0), 0);
         struct ran ran = run_yard("ckpt verify '%s'", path);
-        if (ran.code != EXIT_FAILED || !strstr(ran.out, "nothing was committed yet") || strstr(ran.out, "damaged") ||
-            strstr(ran.err, "damaged"))
+        bool is_empty = ran.code == EXIT_FAILED && strstr(ran.out, "nothing was committed yet");
+        if (!is_empty || strstr(ran.out, "damaged") || strstr(ran.err, "damaged"))
             test_failed("code %d: %s%s\n", ran.code, ran.out, ran.err);
         expect_yard(EXIT_FAILED, "nothing was committed yet", "train --resume '%s' --snapshot '%s'", path, path);
     }

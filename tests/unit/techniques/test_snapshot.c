@@ -275,7 +275,7 @@ LAW(snapshots_of_random_lists_are_as_reckoned)
     const struct cases some = cases_of(12, number_from("YARD_CASES", 60));
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         struct scene scene = random_scene(seed);
-        scene.on_device = seed & 1;
+        scene.on_device = seed % 2 == 1;
         char *text = scene_text(&scene);
         char *words =
             lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d --iterations %d --snapshot-in %s "

@@ -255,11 +255,16 @@ TEST(copies_take_latency_and_bytes)
 
 /* ---- the two fixed orders ---------------------------------------------------------------------------------------- */
 
+/* The first position from `from` on of a task of that name, layer and micro-batch (-1: of any); the list's end: it has
+ * none. */
 static size_t position_of(const struct list *list, const char *name, int layer, int micro, size_t from)
 {
-    while (from < list->n && (strcmp(list->tasks[from]->name, name) != 0 || list->tasks[from]->layer != layer ||
-                              (micro >= 0 && list->tasks[from]->micro != micro)))
-        from++;
+    for (; from < list->n; from++) {
+        const struct task *task = list->tasks[from];
+        bool is_of_layer = strcmp(task->name, name) == 0 && task->layer == layer;
+        if (is_of_layer && (micro < 0 || task->micro == micro))
+            break;
+    }
     return from;
 }
 

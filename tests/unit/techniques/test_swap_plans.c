@@ -208,11 +208,15 @@ static char *two_stages(size_t memory, const int *out, const int *back)
 /* Order k of all that data allow: a send after its forward, an answer after the send and before its backward. */
 static void order_of_sends(int k, int *out, int *back)
 {
-    static const int sent[] = {0, 0, 0, 1, 1, 2}, answered[] = {0, 1, 2, 1, 2, 2};
-    for (int i = 0; i < MICRO; i++) {
-        out[i] = i + sent[k % 6];
-        back[i] = i + answered[k % 6];
-        k /= 6;
+    static const struct {
+        int sent, answered; /* how many tasks later than at the earliest */
+    } ways[] = {{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}};
+    int n_ways = (int)COUNT(ways);
+    for (int i = 0; i < MICRO; i++) { /* digit i of k, in base 6, is the way of micro-batch i */
+        int way = k % n_ways;
+        out[i] = i + ways[way].sent;
+        back[i] = i + ways[way].answered;
+        k /= n_ways;
     }
 }
 

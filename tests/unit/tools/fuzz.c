@@ -18,6 +18,7 @@
 #include "trainer/cmd/cmd.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <time.h>
 
@@ -220,10 +221,14 @@ static int rehashed(int n, char **words)
     const char *path = FOLDER "manifest/" MANIFEST;
     char *text = read_whole(path, &size), *line = strchr(text, '\n');
     size_t head = line ? (size_t)(line - text) + 1 : 0;
+    uint64_t hash = hash_bytes(text + head, size - head, 0);
     FILE *file = fopen(path, "w");
-    if (!file ||
-        fprintf(file, "{\"hash\":\"%016llx\",\n", (unsigned long long)hash_bytes(text + head, size - head, 0)) < 0 ||
-        fwrite(text + head, 1, size - head, file) != size - head || fclose(file))
+    if (!file)
+        fail(EXIT_IO, "cannot open %s", path);
+    fprintf(file, "{\"hash\":\"%016" PRIx64 "\",\n", hash);
+    fwrite(text + head, 1, size - head, file);
+    bool failed = ferror(file);
+    if (fclose(file) || failed)
         fail(EXIT_IO, "cannot write %s", path);
     free(text);
     return run_ckpt(n, words);
@@ -414,15 +419,18 @@ static void change_integer(struct file *file)
         memcpy(file->bytes + at, &value, width);
 }
 
+static bool is_of_number(unsigned char c) { return isdigit(c) || c == '.' || c == 'e'; }
+
 /* The next number that is written in digits becomes another; where bytes are counted, one of the same length. */
 static void change_number(struct file *file)
 {
     char *odd[MOST_WORDS + 1];
     int n_odd = split("0 -1 1e-320 1e300 nan inf 2147483648 4294967297 1000000 18446744073709551617 1.5 0x10", odd);
-    size_t at = place_in(file), end;
+    size_t at = place_in(file);
     while (at < file->n && !isdigit(file->bytes[at]))
         at++;
-    for (end = at; end < file->n && (isdigit(file->bytes[end]) || file->bytes[end] == '.' || file->bytes[end] == 'e');)
+    size_t end = at;
+    while (end < file->n && is_of_number(file->bytes[end]))
         end++;
     const char *number = odd[draw(file, (size_t)n_odd)];
     if (draw(file, 2))
@@ -485,8 +493,9 @@ static const char *finding(struct outcome *outcome)
     sentence |= strstr(outcome->text, "\nFAILED: ") != NULL; /* yard check refuses so */
     if (outcome->signal)
         return outcome->signal == SIGALRM ? "it hangs" : strsignal(outcome->signal);
-    if (outcome->code != EXIT_OK && outcome->code != EXIT_FAILED && outcome->code != EXIT_USAGE &&
-        outcome->code != EXIT_IO)
+    bool ended = outcome->code == EXIT_OK || outcome->code == EXIT_FAILED;
+    bool refused = outcome->code == EXIT_USAGE || outcome->code == EXIT_IO;
+    if (!ended && !refused)
         return "an exit code outside the contract";
     if (outcome->code != EXIT_OK && !sentence && whole)
         return "an error without a sentence";
@@ -523,7 +532,8 @@ int main(int argc, char **argv)
     int64_t seconds, files, seed;
     int tried[COUNT(formats)] = {0}, codes[5] = {0}, found = 0;
     uint32_t number = 0, rounds = 0;
-    if (argc != 4 || !parse_int(argv[1], &seconds) || !parse_int(argv[2], &files) || !parse_int(argv[3], &seed))
+    bool good = argc == 4 && parse_int(argv[1], &seconds) && parse_int(argv[2], &files) && parse_int(argv[3], &seed);
+    if (!good)
         fail(EXIT_USAGE, "fuzz SECONDS FILES SEED");
     make_folder(FOLDER);
     if (run_child(make_trace, NULL).code != 0)

@@ -189,8 +189,9 @@ static const char *make_list(uint32_t seed)
     bool written[TENSORS];
     fprintf(out, "device gpu memory=1M\nlane gpu.compute1\nlane gpu.upload1\nlink gpu up 1e9\nlink gpu down 1e9\n");
     for (int i = 0; i < TENSORS; i++) {
-        written[i] = i % 2;
-        fprintf(out, "tensor x%d %s 1000 %s\n", i, i < TENSORS / 2 ? "gpu" : "host", i % 2 ? "parameters" : "work");
+        bool persists = i % 2 == 1;
+        written[i] = persists;
+        fprintf(out, "tensor x%d %s 1000 %s\n", i, i < TENSORS / 2 ? "gpu" : "host", persists ? "parameters" : "work");
     }
     for (size_t i = 0; i < tasks; i++) {
         size_t kind = draw_below(&draws, 5);
@@ -278,9 +279,11 @@ static struct move draw_move(const struct list *list, struct draws *draws)
     move.lane = draw_below(draws, (size_t)list->pool->machine->n_lanes);
     if (draw_below(draws, 2) == 0)
         move.lane = (size_t)list->tasks[move.task]->lane->index;
-    for (size_t k = 0; k < list->n && move.behind == NONE; k++)
-        if (k != move.task && list->tasks[k]->lane->index == (int)move.lane && draw_below(draws, 3) == 0)
+    for (size_t k = 0; k < list->n && move.behind == NONE; k++) {
+        bool may_be_behind = k != move.task && list->tasks[k]->lane->index == (int)move.lane;
+        if (may_be_behind && draw_below(draws, 3) == 0)
             move.behind = (int64_t)k;
+    }
     return move;
 }
 

@@ -163,7 +163,9 @@ static char *write_wide(const char *name, size_t bytes, uint32_t limit, bool big
 {
     unsigned char file[WIDE * 8] = {0};
     for (size_t i = 0; i < WIDE; i++) {
-        uint32_t token = random_words(5, STREAM_TEST, 0, i).word[0] % (i % 9 ? MIN(limit, 60000) : limit);
+        bool is_any = i % 9 == 0;
+        uint32_t above = is_any ? limit : MIN(limit, 60000);
+        uint32_t token = random_words(5, STREAM_TEST, 0, i).word[0] % above;
         for (size_t k = 0; k < 4; k++)
             file[i * bytes + (big_endian ? bytes - 1 - k : k)] = (unsigned char)(token >> 8 * k);
     }

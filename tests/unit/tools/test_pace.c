@@ -361,8 +361,8 @@ static void expect_beside(const char *path)
         const struct trace_record *record = &trace->records[i];
         const struct trace_task *task = &trace->tasks[record->task];
         const struct trace_lane *lane = &trace->lanes[task->lane];
-        if (lane->kind != LANE_CPU || !role_is(trace, task, "update") || record->end == record->start ||
-            !trace_is_counted(trace, &steps, i))
+        bool is_update = lane->kind == LANE_CPU && role_is(trace, task, "update");
+        if (!is_update || record->end == record->start || !trace_is_counted(trace, &steps, i))
             continue;
         struct company company = company_of(trace, record);
         counts[0]++;
@@ -488,15 +488,16 @@ LONG_TEST(what_ran_beside_the_device_is_counted)
         const char *trace = temp_path("beside.trace");
         const char *snap = temp_path(lasting("beside%zu.snap", i));
         const char *run = runs[i / 2];
-        struct ran ran = expect_yard(EXIT_OK, "", "%s --overlap all-cpu --snapshot %s --trace %s --clip %zu", run, snap,
-                                     trace, i % 2);
+        bool clips = i % 2 == 1;
+        struct ran ran = expect_yard(EXIT_OK, "", "%s --overlap all-cpu --snapshot %s --trace %s --clip %d", run, snap,
+                                     trace, clips);
         expect_beside(trace);
-        assert_int_equal(strstr(ran.out, "--clip holds all updates") != NULL, i % 2);
+        assert_int_equal(strstr(ran.out, "--clip holds all updates") != NULL, clips);
         assert_true(strstr(run, "plan") || strstr(ran.out, "updates on the CPU: "));
         json_t *rows = json_at(yard_json("trace summary %s --json", trace), "cpu_updates"), *row;
         size_t k;
         /* With clipping, updates are held until the last backward has ended: of one device, nothing is left then. */
-        bool clips = i % 2 == 1, has_one_device = !strstr(run, "pp=2");
+        bool has_one_device = !strstr(run, "pp=2");
         if (clips && has_one_device)
             json_array_foreach(rows, k, row) assert_close(number_at(row, "none_left"), number_at(row, "tasks"), 0);
     }

@@ -114,6 +114,8 @@ struct random_schedule {
     char *plain[4], *decorated[4]; /* by row: its cells, and the same with cells that have no turn */
 };
 
+/* May the turn be the next one?  What it needs of other turns has been done.  A training adds gradients up in a fixed
+ * order: the micro-batches one after another, and a tied head's first at the last stage. */
 static bool can_come(const struct random_schedule *schedule, enum computation what, int stage, int micro)
 {
     bool is_half = what == INPUT_GRADIENT || what == WEIGHT_GRADIENT;
@@ -123,12 +125,14 @@ static bool can_come(const struct random_schedule *schedule, enum computation wh
         return false;
     if (schedule->done[half][stage][micro])
         return false;
-    if (schedule->trains && micro > 0 && !schedule->done[half][stage][micro - 1])
-        return false;
-    if (schedule->trains && what == BACKWARD && micro > 0 && !schedule->done[WEIGHT_GRADIENT][stage][micro - 1])
-        return false;
     bool weights = what == BACKWARD || what == WEIGHT_GRADIENT;
-    if (schedule->trains && weights && stage == 0 && last > 0 && !schedule->done[WEIGHT_GRADIENT][last][micro])
+    bool follows_micro = schedule->trains && micro > 0;
+    bool follows_last_stage = schedule->trains && weights && stage == 0 && last > 0;
+    if (follows_micro && !schedule->done[half][stage][micro - 1])
+        return false;
+    if (follows_micro && what == BACKWARD && !schedule->done[WEIGHT_GRADIENT][stage][micro - 1])
+        return false;
+    if (follows_last_stage && !schedule->done[WEIGHT_GRADIENT][last][micro])
         return false;
     if (what == FORWARD)
         return stage == 0 || schedule->done[FORWARD][stage - 1][micro];
@@ -305,7 +309,9 @@ TEST(built_in_orders_come_back_from_their_schedules)
             for (int micros = pp; micros <= 3 * pp; micros += pp) {
                 const struct turn_order *order = &pipeline_orders[kind];
                 struct mesh mesh = {.dp = 1, .pp = pp, .tp = 1, .chunks = order->chunks, .folded = order->folded};
-                if ((order->chunks > 1 && pp == 1) || (mesh.folded && micros < 2 * pp))
+                bool lacks_stages = order->chunks > 1 && pp == 1;
+                bool lacks_micros = mesh.folded && micros < 2 * pp;
+                if (lacks_stages || lacks_micros)
                     continue;
                 if (kind == PIPELINE_INTERLEAVED && micros == 2 * pp)
                     mesh.chunks = 3;
@@ -319,7 +325,8 @@ LAW(models_lists_say_their_order)
     const struct cases some = cases_of(PIPELINES, 4 * PIPELINES);
     for (int i = some.begin; i < some.end; i++) {
         int kind = i % PIPELINES, round = i / PIPELINES; /* a round has all kinds of pipelines */
-        int pp = round % 2 == 0 ? 2 : 4;
+        bool is_even = round % 2 == 0;
+        int pp = is_even ? 2 : 4;
         const char *untied = round < 2 ? "" : "--untied";
         const char *words = lasting("plan --model tiny --layers 8 --seq-len 16 --batch 12 --micro-batch 1 --mesh pp=%d "
                                     "--hardware data/hardware/server.txt --pipeline %s %s",
@@ -562,7 +569,8 @@ LAW(files_train_to_the_bits_of_one_device)
             append_text(&one, " --clip 0");
         if (strstr(beside, "--grad-groups 2"))
             append_text(&one, " --grad-groups 2 --micro-batch 1");
-        contexts_apart(i % 2);
+        bool apart = i % 2 == 1;
+        contexts_apart(apart);
         struct state first = train(parse_words(lasting("%s", one)), STEPS);
         const char *words = lasting("%s %s --pipeline %s %s", small_model, on_four, path, beside);
         struct state other = train(parse_words(words), STEPS);

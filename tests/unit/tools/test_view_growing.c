@@ -163,7 +163,7 @@ TEST(following_keeps_its_scale_and_stands_still_under_the_mouse)
     double length = 0, from = 0;
     for (uint32_t step = 2; step < 40; step++) {
         clock = write_step(writer, step, clock, 1000 + random_words(4, STREAM_TEST, 0, step).word[0] % 700);
-        bool still = step % 8 >= 6;
+        bool still = step % 8 >= 6; /* the mouse stays on the rows for two steps of eight */
         move_mouse(view, still ? 600 : OFF_WINDOW, still ? 200 : OFF_WINDOW);
         assert_int_equal(is_frozen(view), still);
         double edge = axis_at(view, 600);
@@ -247,8 +247,9 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         clock += second + 10;
         held += second;
         uint64_t number = trace_begin(writer, 2 + i / TASKS, i % TASKS, clock - 10);
-        if (i % 3 == 0)
-            poll_view(view); /* it is seen while it runs too */
+        bool is_seen_running = i % 3 == 0;
+        if (is_seen_running)
+            poll_view(view);
         trace_end(writer, number, clock, clock + 1000, 0);
         clock += 1000;
         ran += 1010;

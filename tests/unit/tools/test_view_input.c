@@ -641,8 +641,12 @@ TEST(absurd_times_are_drawn_too)
     for (uint32_t n = 0; n < 150; n++) {
         struct random4 random4 = random_words(5, STREAM_TEST, 0, n), at = random_words(6, STREAM_TEST, 0, n);
         uint64_t start = ((uint64_t)at.word[0] << 32 | at.word[1]) >> random4.word[0] % 64;
-        uint64_t number = trace_begin(writer, n % 3 ? n + 1 : MAX(random4.word[1], 1), n % TASKS, at.word[2]);
-        trace_end(writer, number, start, n % 5 ? MAX(start + 1, start) : UINT64_MAX, 0);
+        bool has_absurd_step = n % 3 == 0;
+        bool has_absurd_end = n % 5 == 0;
+        uint32_t step = has_absurd_step ? MAX(random4.word[1], 1) : n + 1;
+        uint64_t end = start == UINT64_MAX || has_absurd_end ? UINT64_MAX : start + 1;
+        uint64_t number = trace_begin(writer, step, n % TASKS, at.word[2]);
+        trace_end(writer, number, start, end, 0);
     }
     close_trace_writer(writer);
     play(open_test_view(path, NULL, 1280, 720, 1));

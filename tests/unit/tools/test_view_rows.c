@@ -251,7 +251,8 @@ TEST(two_traces_always_fit)
         char *a = trace_of_list(lasting("data/steps/%s.txt", lists[random4.word[1] % COUNT(lists)]));
         struct view *view = open_test_view(a, b, 800 + (int)(random4.word[2] % 1000),
                                            400 + (int)(random4.word[3] % 800), 1 + (int)n % 2);
-        run_script(view, n % 3 ? "0" : "x");
+        bool folds = n % 3 == 0;
+        run_script(view, folds ? "x" : "0");
         assert_at_most(view->layout.rows_height, places_of(view).rows.h);
         assert_int_equal(view->layout.rows[view->layout.n_rows - 1].track, 1);
         end_view(view);

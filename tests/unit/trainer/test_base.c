@@ -399,7 +399,9 @@ TEST(any_bytes_are_shown_as_utf8)
         char bytes[13] = "";
         for (size_t k = 0; k < 12; k++) { /* most of them of multi-byte characters */
             uint32_t word = random_words(5, STREAM_TEST, i, k).word[0];
-            bytes[k] = (char)(word % 4 ? 0x80 | (word >> 8) % 128 : MAX((word >> 8) % 256, 1));
+            bool is_of_many = word % 4 != 0;
+            uint32_t any = word >> 8 & 0xFF;
+            bytes[k] = (char)(is_of_many ? 0x80 | any : MAX(any, 1));
         }
         char *text = streamed(bytes, 1 + i % 3);
         for (size_t at = 0, n = strlen(text); at < n;) {

@@ -40,7 +40,8 @@ static void expect_apart(const struct list *list, const struct tensor *a, const 
                    b->address < a->address + a->bytes;
     if (!overlap || !find_life(list, a, &first_a, &last_a) || !find_life(list, b, &first_b, &last_b))
         return;
-    if (a->persistent || b->persistent || (first_a <= last_b && first_b <= last_a))
+    bool meet = first_a <= last_b && first_b <= last_a;
+    if (a->persistent || b->persistent || meet)
         test_failed("tensors %s (tasks %d to %d) and %s (tasks %d to %d) share bytes\n", a->name, first_a, last_a,
                     b->name, first_b, last_b);
 }

@@ -109,8 +109,9 @@ static size_t check_memory(struct trainer *trainer, const char *words)
             size_t high = device->slabs[k].bytes;
             while (high > heights.kept && bytes[high - 1] == PAINT)
                 high--;
-            if (high > heights.used || (heights.used > heights.kept && high <= heights.top) ||
-                device->slabs[k].bytes != round_up(heights.used, device->alignment))
+            bool top_was_written = heights.used <= heights.kept || high > heights.top;
+            bool is_as_predicted = device->slabs[k].bytes == round_up(heights.used, device->alignment);
+            if (high > heights.used || !top_was_written || !is_as_predicted)
                 test_failed("%s: %s was written up to byte %zu of slab %zu, predicted are %zu, the last tensor from "
                             "%zu on\n",
                             words, device->id, high, k, heights.used, heights.top);
@@ -227,7 +228,8 @@ static struct cell cell_at(int dp, int pp, int tp, bool apart)
     /* Two stages a device want pp=2 with 4 layers. */
     if (pipeline_orders[order].chunks > 1 && (pp != 2 || !fits))
         order = order == PIPELINE_INTERLEAVED ? PIPELINE_ZBH1 : PIPELINE_ZBH2;
-    cell.micro = turn % 5 == 0 && pp == 1 ? share : micro;
+    bool is_whole = turn % 5 == 0 && pp == 1;
+    cell.micro = is_whole ? share : micro;
     snprintf(cell.words, sizeof cell.words,
              "%s -d 0:0x%d --mesh dp=%d,pp=%d,tp=%d --zero %d --micro-batch %d --pipeline %s%s", models[cell.model],
              dp * pp * tp, dp, pp, tp, cell.zero, cell.micro, pipeline_name[order],

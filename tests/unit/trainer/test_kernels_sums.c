@@ -56,35 +56,63 @@ TEST(the_norm_is_near_plain_c_and_alike_in_all_shapes)
     }
 }
 
-/* A block sum or a loss is bad.  Otherwise the norm is sqrt(1 + 1 + 2) = 2. */
-static void check_halting(float bad, int at, bool by_loss)
+enum { BLOCKS = 3, LOSSES = 2 };
+
+struct norm_inputs {
+    float partial[BLOCKS]; /* by block: its sum of squares */
+    float loss[LOSSES];    /* by data-parallel rank */
+};
+static const struct norm_inputs good_inputs = {.partial = {1, 1, 2},
+                                               .loss = {3, 4}}; /* the norm: sqrt(1 + 1 + 2) = 2 */
+
+static void finish_norm(float *state, struct norm_inputs inputs)
 {
-    float state[STATE_SIZE] = {0}, control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
-    float partial[3] = {1, 1, 2}, loss[2] = {3, 4};
-    float *word = by_loss ? &loss[at % 2] : &partial[at];
-    float good = *word;
-    *word = bad;
-    RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(partial, 3), I(3), A(control, CONTROL_SIZE), A(loss, 2),
-        I(2));
-    if (by_loss)
-        assert_close(state[STATE_NORM], 2, 0);
-    else
-        assert_true(!isfinite(state[STATE_NORM]));
-    assert_close(state[STATE_HALTED], 1, 0);
-    *word = good; /* a good step after a bad one does not clear it */
-    RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(partial, 3), I(3), A(control, CONTROL_SIZE), A(loss, 2),
-        I(2));
+    float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
+    RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(inputs.partial, BLOCKS), I(BLOCKS),
+        A(control, CONTROL_SIZE), A(inputs.loss, LOSSES), I(LOSSES));
+}
+
+/* A good step after one with a bad block sum or loss: training stays halted. */
+static void expect_halt_lasts(float *state)
+{
+    finish_norm(state, good_inputs);
     assert_close(state[STATE_NORM], 2, 0);
     assert_close(state[STATE_HALTED], 1, 0);
 }
 
-/* Inf at the end stays Inf, before it the compensated sum makes it NaN. */
+static void expect_halt_by_block(float bad, int block)
+{
+    float state[STATE_SIZE] = {0};
+    struct norm_inputs inputs = good_inputs;
+    inputs.partial[block] = bad;
+    finish_norm(state, inputs);
+    assert_true(!isfinite(state[STATE_NORM]));
+    assert_close(state[STATE_HALTED], 1, 0);
+    expect_halt_lasts(state);
+}
+
+static void expect_halt_by_loss(float bad, int rank)
+{
+    float state[STATE_SIZE] = {0};
+    struct norm_inputs inputs = good_inputs;
+    inputs.loss[rank] = bad;
+    finish_norm(state, inputs);
+    assert_close(state[STATE_NORM], 2, 0);
+    assert_close(state[STATE_HALTED], 1, 0);
+    expect_halt_lasts(state);
+}
+
+/* An infinite sum of the last block makes the norm infinite; of an earlier block, the compensated sum makes it NaN. */
 TEST(norm_halts_on_what_is_not_finite)
 {
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (int i = 0; i < 12; i++)
-            check_halting(i % 2 ? NAN : INFINITY, i / 2 % 3, i / 6);
-    }
+    static const float bad[] = {INFINITY, NAN};
+    for (size_t shape = 0; take_shape(shape); shape++)
+        for (size_t i = 0; i < COUNT(bad); i++) {
+            for (int block = 0; block < BLOCKS; block++)
+                expect_halt_by_block(bad[i], block);
+            for (int rank = 0; rank < LOSSES; rank++)
+                expect_halt_by_loss(bad[i], rank);
+        }
 }
 
 /* ---- sums in order (common.cl) ----------------------------------------------------------------------------------- */

@@ -24,8 +24,8 @@ static size_t persistent_bytes(const struct trainer *trainer, int device, enum m
     size_t bytes = 0;
     for (size_t i = 0; i < trainer->pool->n; i++) {
         const struct tensor *tensor = trainer->pool->tensors[i];
-        if (tensor->storage == tensor && tensor->persistent && tensor->class == class &&
-            tensor->device->index == device)
+        bool persists = tensor->storage == tensor && tensor->persistent;
+        if (persists && tensor->class == class && tensor->device->index == device)
             bytes += tensor->bytes;
     }
     return bytes;
