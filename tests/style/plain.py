@@ -11,12 +11,13 @@ row for each folder, with what it counts there; then each place of a fault where
               book are none: for-headers, a[n++], *p++, x = y = 0, while ((c = f()))
     three     declarations that give three or more names a value
     mixed     declarations of several names that are not all pointers, all arrays or all of the type itself
+    clauses   conditions of if, while or for that join more than three clauses by && or ||
 
 In the files of Python of the whole project it looks for conditional expressions inside others, and prints the place of
 each.
 
-    folder                        tokens     ?:  nested  comma  inside  three  mixed
-    src/tools/view                 10.31   27.1       0      1       0      0      0
+    folder                        tokens     ?:  nested  comma  inside  three  mixed clauses
+    src/tools/view                 10.31   27.1       0      1       0      0      0       0
     src/tools/view: comma: 1, at most 0
     src/tools/view/bars.c:40: comma: left = 0 , right = 0
 
@@ -36,9 +37,9 @@ import sys
 
 # By the first part of the path; tokens a line, and how often each of the others may be there.
 LIMITS = {
-    "cl": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 0, "three": 5, "mixed": 0},
-    "src": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 1, "three": 1, "mixed": 0},
-    "tests": {"tokens": 10.0, "nested": 0, "comma": 0, "inside": 10, "three": 10, "mixed": 0},
+    "cl": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 0, "three": 5, "mixed": 0, "clauses": 0},
+    "src": {"tokens": 11.0, "nested": 0, "comma": 0, "inside": 1, "three": 1, "mixed": 0, "clauses": 4},
+    "tests": {"tokens": 10.0, "nested": 0, "comma": 0, "inside": 10, "three": 10, "mixed": 0, "clauses": 0},
 }
 
 PYTHON = ("data", "src", "tests", "tutorials")  # the folders that have files of Python
@@ -326,6 +327,15 @@ def mixes_declarators(words):
     return len(kinds) > 1
 
 
+def has_many_clauses(clauses):
+    """Does one of the conditions join more than three?
+
+    >>> has_many_clauses([("if", "a && b || c".split())]), has_many_clauses([("if", "a && b || c && d".split())])
+    (False, True)
+    """
+    return any(condition.count("&&") + condition.count("||") >= 3 for _, condition in clauses)
+
+
 def faults(words):
     """The faults of a statement.
 
@@ -344,6 +354,8 @@ def faults(words):
         found.append("three")
     if mixes_declarators(rest):
         found.append("mixed")
+    if has_many_clauses(clauses):
+        found.append("clauses")
     return found
 
 
@@ -396,8 +408,8 @@ class Folder:
     def row(self, name):
         """The folder's row of the table."""
         conditional = 1000 * self.conditional / max(self.lines, 1)
-        counts = tuple(self.count(fault) for fault in ("nested", "comma", "inside", "three", "mixed"))
-        return "%-28s %7.2f %6.1f %7d %6d %7d %6d %6d" % (name, self.count("tokens"), conditional, *counts)
+        counts = tuple(self.count(fault) for fault in ("nested", "comma", "inside", "three", "mixed", "clauses"))
+        return "%-28s %7.2f %6.1f %7d %6d %7d %6d %6d %7d" % (name, self.count("tokens"), conditional, *counts)
 
     def complaints(self, name):
         """A line for each limit that is exceeded, and below it the places."""
@@ -412,8 +424,8 @@ def main():
     for top in sys.argv[1:]:
         for name in files_of(top, (".c", ".h", ".cl")):
             folders[os.path.dirname(name)].add_file(name)
-    heads = ("folder", "tokens", "?:", "nested", "comma", "inside", "three", "mixed")
-    print("%-28s %7s %6s %7s %6s %7s %6s %6s" % heads)
+    heads = ("folder", "tokens", "?:", "nested", "comma", "inside", "three", "mixed", "clauses")
+    print("%-28s %7s %6s %7s %6s %7s %6s %6s %7s" % heads)
     wrong = []
     for name, folder in sorted(folders.items()):
         print(folder.row(name))

@@ -296,6 +296,6 @@ CASE(host_write)
 
 TEST(audit_finds_what_is_not_declared)
 {
-    expect_case("half_written", 1, "audit: task fill", "changes element 60 of tensor first", NULL);
-    expect_case("host_write", 1, "audit: task scribble", "on host (secret)", NULL);
+    expect_case("half_written", EXIT_FAILED, "audit: task fill", "changes element 60 of tensor first", NULL);
+    expect_case("host_write", EXIT_FAILED, "audit: task scribble", "on host (secret)", NULL);
 }

@@ -179,7 +179,8 @@ static const struct trace_record *run_waited_for(const struct trace *trace, cons
     const struct trace_record *run = NULL;
     for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++) {
         bool in_time = record->step + edge->previous_step <= next->step && before(record, next);
-        if (record->task == edge->producer && in_time && (!run || record->step > run->step))
+        bool is_of_producer = record->task == edge->producer && in_time;
+        if (is_of_producer && (!run || record->step > run->step))
             run = record;
     }
     return run;

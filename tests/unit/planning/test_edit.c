@@ -103,14 +103,14 @@ TEST(moves_stop_at_data_edges)
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
     struct edit *edit = open_edit(list);
-    assert_false(sink(edit, diamond.f, diamond.h));
-    assert_false(hoist(edit, diamond.i, diamond.g));
-    assert_false(sink(edit, diamond.i, diamond.f));
-    assert_false(hoist(edit, diamond.f, diamond.g));
-    assert_true(sink(edit, diamond.g, diamond.g));
-    assert_true(sink(edit, diamond.g, diamond.h));
-    assert_true(hoist(edit, diamond.g, diamond.h));
-    assert_true(hoist(edit, diamond.h, diamond.g));
+    assert_false(sink(edit, diamond.f, diamond.h));  /* g is on the way, and reads what f writes */
+    assert_false(hoist(edit, diamond.i, diamond.g)); /* h is on the way, and writes what i reads */
+    assert_false(sink(edit, diamond.i, diamond.f));  /* f is before i, not after it */
+    assert_false(hoist(edit, diamond.f, diamond.g)); /* g is after f, not before it */
+    assert_true(sink(edit, diamond.g, diamond.g));   /* g stays where it is */
+    assert_true(sink(edit, diamond.g, diamond.h));   /* both only read a: f h g i */
+    assert_true(hoist(edit, diamond.g, diamond.h));  /* and back: f g h i */
+    assert_true(hoist(edit, diamond.h, diamond.g));  /* f h g i */
     commit_edit(edit);
     expect_order(list, "f h g i");
     end_paper(&diamond.paper);

@@ -135,7 +135,7 @@ TEST(a_cut_trace_is_warned_of_once)
         struct stat status;
         struct outcome outcome = run_child(ways[i], path);
         const char *said = strstr(outcome.text, "warning: the trace was cut");
-        if (outcome.code != 0 || !said || strstr(said + 1, "warning"))
+        if (outcome.code != EXIT_OK || !said || strstr(said + 1, "warning"))
             test_failed("code %d, signal %d:\n%s\n", outcome.code, outcome.signal, outcome.text);
         assert_int_equal(stat(path, &status), 0);
         assert_int_equal(status.st_size, 0);
@@ -344,8 +344,8 @@ TEST(random_damage_never_crashes)
                                       COMMAND("export", (char *)path, "--chrome", (char *)json),
                                       COMMAND("diff", (char *)path, (char *)path, "--json")};
         struct outcome outcome = run_child(run_in_child, commands[i % COUNT(commands)]);
-        bool is_silent = outcome.code == 0 && !outcome.text[0];
-        bool is_refused = outcome.code == 1 && strncmp(outcome.text, "yard: ", 6) == 0;
+        bool is_silent = outcome.code == EXIT_OK && !outcome.text[0];
+        bool is_refused = outcome.code == EXIT_FAILED && strncmp(outcome.text, "yard: ", 6) == 0;
         if (!is_silent && !is_refused)
             test_failed("damage %u at byte %zu: code %d, signal %d\n%s\n", i, at, outcome.code, outcome.signal,
                         outcome.text);

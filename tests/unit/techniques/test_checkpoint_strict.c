@@ -63,14 +63,14 @@ TEST(the_manifest_is_read_strictly)
     for (size_t i = 0; i < COUNT(rules); i++) {
         change_manifest(folder, text, rules[i].old, rules[i].new);
         struct outcome outcome = run_child(check_checkpoint, folder);
-        if (outcome.code != 1 || !strstr(outcome.text, rules[i].sentence))
+        if (outcome.code != EXIT_FAILED || !strstr(outcome.text, rules[i].sentence))
             test_failed("%s for %s: exit code %d, expected 1 and \"%s\"; got:\n%s\n", rules[i].new, rules[i].old,
                         outcome.code, rules[i].sentence, outcome.text);
     }
     overwrite(path, text, n - 1);
-    expect_refusal(check_checkpoint, folder, 1, "its first line says hash");
+    expect_refusal(check_checkpoint, folder, EXIT_FAILED, "its first line says hash");
     overwrite(path, text + 1, n - 1);
-    expect_refusal(check_checkpoint, folder, 1, "it must begin with a line {\"hash\":");
+    expect_refusal(check_checkpoint, folder, EXIT_FAILED, "it must begin with a line {\"hash\":");
     overwrite(path, text, n);
     assert_int_equal(run_child(check_checkpoint, folder).code, 0);
     free(text);
@@ -148,7 +148,7 @@ TEST(other_lengths_are_found)
         free(problem);
     }
     overwrite(path, bytes, n + 1); /* read_whole() puts a zero after the bytes */
-    expect_refusal(check_checkpoint, folder, 1, "too long");
+    expect_refusal(check_checkpoint, folder, EXIT_FAILED, "too long");
     unlink(path);
     struct problem *problem = attempt(check_checkpoint, folder);
     assert_non_null(problem);

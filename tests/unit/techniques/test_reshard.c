@@ -151,11 +151,12 @@ TEST(holes_and_overlaps_have_no_plan)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.tp = 2});
     struct pieces *pieces = cut_state(&small_config, &mesh);
-    expect_refusal(plan_with_a_hole, &pieces->tensors[0], 1, "do not cover it once: none has element 32 of 72");
-    expect_refusal(plan_with_a_replica, &pieces->tensors[0], 1,
+    expect_refusal(plan_with_a_hole, &pieces->tensors[0], EXIT_FAILED,
+                   "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &pieces->tensors[0], EXIT_FAILED,
                    "a test: the pieces of tensor wte.weight, value, do not");
-    expect_refusal(plan_to_a_replica, &pieces->tensors[0], 1, "more than one has element 0 of 72");
-    expect_refusal(plan_with_an_overlap, &pieces->tensors[0], 1, "more than one has element");
+    expect_refusal(plan_to_a_replica, &pieces->tensors[0], EXIT_FAILED, "more than one has element 0 of 72");
+    expect_refusal(plan_with_an_overlap, &pieces->tensors[0], EXIT_FAILED, "more than one has element");
     free_pieces(pieces);
     free_mesh(&mesh);
 }

@@ -345,7 +345,7 @@ static void expect_other_models_refused(const char *words, const char *folder)
     static const char *const others[] = {"--seq-len 16", "--untied", "--heads 4", "--channels 64", "--tokens chars"};
     for (size_t i = 0; i < COUNT(others); i++) {
         struct ran ran = run_yard("%s --save \"%s\" %s", words, folder, others[i]);
-        assert_int_equal(ran.code, 2);
+        assert_int_equal(ran.code, EXIT_USAGE);
         assert_contains(ran.err, "has another model");
     }
 }

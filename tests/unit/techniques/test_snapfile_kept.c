@@ -361,6 +361,6 @@ TEST(a_file_that_was_removed_is_noticed)
 {
     struct outcome outcome = run_child(lose_the_name, temp_path("gone.snap"));
     const char *said = strstr(outcome.text, "was removed, renamed or replaced by another program while it was written");
-    if (outcome.code != 0 || !said || strstr(said + 1, "was removed"))
+    if (outcome.code != EXIT_OK || !said || strstr(said + 1, "was removed"))
         test_failed("code %d, signal %d: %s\n", outcome.code, outcome.signal, outcome.text);
 }

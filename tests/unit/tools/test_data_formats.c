@@ -63,10 +63,10 @@ TEST(what_says_that_it_is_something_else_is_refused)
         memcpy(file, others[i].begin, others[i].n);
         memcpy(file + sizeof file - 5, "PAR1.", 5); /* Parquet ends as it begins, so its file is a byte shorter */
         size_t n = sizeof file - (strstr(others[i].part, "Parquet") != NULL);
-        expect_no_dataset(options_for(write_file("other.txt", file, n)), 2, others[i].part);
+        expect_no_dataset(options_for(write_file("other.txt", file, n)), EXIT_USAGE, others[i].part);
         bool short_mark = strstr(others[i].part, "iconv"); /* numbers of tokens may begin with these two bytes too */
         if (!short_mark)
-            expect_no_dataset(options_for(write_file("other.bin", file, n)), 2, others[i].part);
+            expect_no_dataset(options_for(write_file("other.bin", file, n)), EXIT_USAGE, others[i].part);
     }
 }
 
@@ -77,7 +77,7 @@ TEST(tar_archives_are_refused)
         for (int bin = 0; bin < 2; bin++) {
             char *tar = temp_path(bin ? "tarred.bin" : "tarred.txt");
             assert_int_equal(system(lasting("tar --format=%s -cf %s README.md", formats[i], tar)), 0);
-            expect_no_dataset(options_for(tar), 2, "is a tar archive");
+            expect_no_dataset(options_for(tar), EXIT_USAGE, "is a tar archive");
         }
 }
 
@@ -96,8 +96,8 @@ TEST(other_files_in_a_folder_are_not_passed_over)
     assert_int_equal(mkdir(temp_path("beside"), 0777), 0);
     write_letters("beside/a.txt", 300, "abc");
     write_file("beside/b.txt", "%PDF-1.4", 8);
-    expect_no_dataset(options_for(temp_path("beside")), 2, "b.txt is a PDF document");
-    expect_no_dataset(options_for(temp_path("beside/*")), 2, "b.txt is a PDF document");
+    expect_no_dataset(options_for(temp_path("beside")), EXIT_USAGE, "b.txt is a PDF document");
+    expect_no_dataset(options_for(temp_path("beside/*")), EXIT_USAGE, "b.txt is a PDF document");
 }
 
 /* Words with which a text may well begin. */
@@ -136,9 +136,9 @@ TEST(other_files_of_llmc_are_refused_by_their_names)
         file[i] = (char)random_words(3, STREAM_TEST, 0, i).word[0];
     for (size_t i = 0; i < COUNT(others); i++) {
         memcpy(file, (int32_t[]){others[i].magic, 7, 1536}, 12);
-        expect_no_dataset(options_for(write_file("magic.bin", file, sizeof file)), 1, others[i].part);
+        expect_no_dataset(options_for(write_file("magic.bin", file, sizeof file)), EXIT_FAILED, others[i].part);
         if (others[i].magic < 20260101)
-            expect_no_dataset(options_for(write_file("magic.tok", file, sizeof file)), 2, others[i].part);
+            expect_no_dataset(options_for(write_file("magic.tok", file, sizeof file)), EXIT_USAGE, others[i].part);
     }
 }
 
@@ -179,7 +179,7 @@ TEST(headerless_tokens_of_four_or_eight_bytes_are_refused)
         for (int big_endian = 0; big_endian < 2; big_endian++) {
             const char *order = big_endian ? ", the high one first" : "";
             for (size_t bytes = 4; bytes <= 8; bytes += 4)
-                expect_no_dataset(options_for(write_wide("wide.bin", bytes, vocabularies[i], big_endian)), 1,
+                expect_no_dataset(options_for(write_wide("wide.bin", bytes, vocabularies[i], big_endian)), EXIT_FAILED,
                                   lasting("holds tokens of %zu bytes%s: ", bytes, order));
         }
 }
@@ -205,7 +205,7 @@ TEST(an_index_beside_tells_the_width_of_tokens)
     index[17] = 4;
     char *tokens = write_numbered("mega.bin", 1000, false);
     write_file("mega.idx", index, sizeof index);
-    expect_no_dataset(options_for(tokens), 1, "has tokens that are not of 16 bits, as");
+    expect_no_dataset(options_for(tokens), EXIT_FAILED, "has tokens that are not of 16 bits, as");
     index[17] = 8;
     write_file("mega.idx", index, sizeof index);
     struct data_options options = options_for(tokens);
@@ -233,12 +233,12 @@ TEST(tokens_may_begin_like_other_files)
 
 TEST(text_named_bin_is_no_tokens)
 {
-    expect_no_dataset(options_for(write_letters("letters.bin", 5000, "abc \n")), 2,
+    expect_no_dataset(options_for(write_letters("letters.bin", 5000, "abc \n")), EXIT_USAGE,
                       "letters.bin is text, but a .bin file holds token numbers; give it another name");
     char accents[5001];
     for (size_t i = 0; i < 2500; i++)
         memcpy(accents + 2 * i, "\xC3\xA9", 2);
-    expect_no_dataset(options_for(write_file("accents.bin", accents, 5000)), 2, "accents.bin is text");
+    expect_no_dataset(options_for(write_file("accents.bin", accents, 5000)), EXIT_USAGE, "accents.bin is text");
 }
 
 /* ---- text that is packed or marked ------------------------------------------------------------------------------- */
@@ -281,12 +281,12 @@ TEST(damaged_packing_is_refused)
     char *packed = write_packed();
     char *letters = temp_path("plain.txt");
     assert_int_equal(system(lasting("head -c 400 %s >%s", packed, temp_path("cut.gz"))), 0);
-    expect_no_dataset(options_for(temp_path("cut.gz")), 1, "cut.gz is damaged: gzip's data break off");
+    expect_no_dataset(options_for(temp_path("cut.gz")), EXIT_FAILED, "cut.gz is damaged: gzip's data break off");
     assert_int_equal(system(lasting("cat %s %s >%s", packed, letters, temp_path("trail.gz"))), 0);
-    expect_no_dataset(options_for(temp_path("trail.gz")), 1, "trail.gz is damaged");
+    expect_no_dataset(options_for(temp_path("trail.gz")), EXIT_FAILED, "trail.gz is damaged");
     char *bomb = temp_path("bomb.gz");
     assert_int_equal(system(lasting("head -c 300M /dev/zero | gzip >%s", bomb)), 0);
-    expect_no_dataset(options_for(bomb), 1, "bomb.gz unpacks to more than 100 times its size");
+    expect_no_dataset(options_for(bomb), EXIT_FAILED, "bomb.gz unpacks to more than 100 times its size");
 }
 
 TEST(what_is_packed_and_is_no_text_is_refused)
@@ -294,14 +294,15 @@ TEST(what_is_packed_and_is_no_text_is_refused)
     write_packed();
     char *tar = temp_path("tar.gz");
     assert_int_equal(system(lasting("tar -C %s -c plain.txt | gzip >%s", temp_path("."), tar)), 0);
-    expect_no_dataset(options_for(tar), 2, "is a tar archive, packed with gzip");
+    expect_no_dataset(options_for(tar), EXIT_USAGE, "is a tar archive, packed with gzip");
     write_numbered("shard.bin", 1000, true);
     assert_int_equal(system(lasting("gzip -kf %s", temp_path("shard.bin"))), 0);
-    expect_no_dataset(options_for(temp_path("shard.bin.gz")), 2, "is packed with gzip and holds tokens");
+    expect_no_dataset(options_for(temp_path("shard.bin.gz")), EXIT_USAGE, "is packed with gzip and holds tokens");
     assert_int_equal(mkdir(temp_path("packs"), 0777), 0);
     write_letters("packs/a.txt", 300, "abc");
     assert_int_equal(system(lasting("gzip -kf %s", temp_path("packs/a.txt"))), 0);
-    expect_no_dataset(options_for(temp_path("packs")), 2, "a.txt.gz is a gzip file"); /* it would be read twice */
+    expect_no_dataset(options_for(temp_path("packs")), EXIT_USAGE,
+                      "a.txt.gz is a gzip file"); /* it would be read twice */
 }
 
 TEST(a_byte_order_mark_is_no_text)
@@ -358,7 +359,7 @@ TEST(without_val_bin_it_is_a_folder_like_others)
 {
     struct data_options options = folder_of_nanogpt();
     assert_int_equal(unlink(temp_path("nano/val.bin")), 0);
-    expect_no_dataset(options, 2, "meta.pkl is a pickle");
+    expect_no_dataset(options, EXIT_USAGE, "meta.pkl is a pickle");
 }
 
 TEST(a_pattern_takes_what_it_says)

@@ -387,7 +387,7 @@ TEST(rows_are_commands_that_run_in_their_bytes)
 
 TEST(the_mebibytes_that_a_row_shows_are_enough)
 {
-    struct ran ran = expect_yard(0, "MiB", "plan --model tiny --batch 8 --hardware %s -d 4 --search",
+    struct ran ran = expect_yard(EXIT_OK, "MiB", "plan --model tiny --batch 8 --hardware %s -d 4 --search",
                                  write_hardware("paper.txt", &machines[0]));
     int rows = 0;
     char *rest = NULL;
@@ -395,7 +395,7 @@ TEST(the_mebibytes_that_a_row_shows_are_enough)
         char mib[32];
         const char *words = words_of_command(line);
         if (words && sscanf(line, " %*f %31s", mib) == 1) {
-            expect_yard(0, "simulated step", "%s --device-mem %s%c", words, mib, 'M');
+            expect_yard(EXIT_OK, "simulated step", "%s --device-mem %s%c", words, mib, 'M');
             rows++;
         }
     }

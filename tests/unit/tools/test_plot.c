@@ -491,12 +491,12 @@ TEST(mistakes_get_a_sentence)
     char *low = write_log_file("low.jsonl", "{\"floor\":5}\n{\"step\":1,\"loss\":4}\n");
     expect_refusal(run, COMMAND(low, "--log"), EXIT_USAGE, "is above their floor");
     struct outcome outcome = run_child(run, COMMAND(good, low, "--log"));
-    assert_int_equal(outcome.code, 0);
+    assert_int_equal(outcome.code, EXIT_OK);
     assert_contains(outcome.text, "because");
     outcome = run_child(run, COMMAND(good));
-    assert_int_equal(outcome.code, 0);
+    assert_int_equal(outcome.code, EXIT_OK);
     assert_contains(outcome.text, "1 loss is not finite, and is left out");
     outcome = run_child(run, COMMAND((char *)write_log_file(
                                  "huge.jsonl", "{\"step\":0,\"loss\":-9e299}\n{\"step\":0,\"loss\":9e299}\n")));
-    assert_int_equal(outcome.code, 0);
+    assert_int_equal(outcome.code, EXIT_OK);
 }

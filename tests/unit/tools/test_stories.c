@@ -79,23 +79,23 @@ TEST(wrong_grammars_are_refused)
         {"scene a\n 1 x -> b\nscene b\n 9999 z -> b\n 1 w -> a\n", "or are far too long"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++)
-        expect_refusal(read_and_tell, (void *)wrong[i][0], 2, wrong[i][1]);
+        expect_refusal(read_and_tell, (void *)wrong[i][0], EXIT_USAGE, wrong[i][1]);
     char *many = copy_string("scene a\n 1 ");
     for (int i = 0; i < 334; i++)
         append_text(&many, "{t}");
-    expect_refusal(read_and_tell, many, 2, "my.txt:2: a line can have 1000 bytes");
+    expect_refusal(read_and_tell, many, EXIT_USAGE, "my.txt:2: a line can have 1000 bytes");
     free(many);
     many = copy_string("scene a\n");
     for (int i = 0; i < 255; i++)
         append_text(&many, " 1 w%d. -> a\n", i);
-    expect_refusal(read_and_tell, many, 2, "my.txt:1: there can be 16 tables, and 254 lines below");
+    expect_refusal(read_and_tell, many, EXIT_USAGE, "my.txt:1: there can be 16 tables, and 254 lines below");
     free(many);
     many = copy_string("table t a\n");
     for (int i = 0; i < 60; i++)
         append_text(&many, " w%d.\n", i);
     append_text(&many, "table u a\n%stable v a\n%s", strchr(many, '\n') + 1, strchr(many, '\n') + 1);
     append_text(&many, "scene a\n 1 {t} {u} {v} -> a\n");
-    expect_refusal(read_and_tell, many, 2, "over 100000 phrases");
+    expect_refusal(read_and_tell, many, EXIT_USAGE, "over 100000 phrases");
     free(many);
 }
 
@@ -116,9 +116,9 @@ TEST(damaged_grammars_are_refused_or_others)
                 memmove(text + at, text + at + length, strlen(text + at + length) + 1);
         }
         struct outcome outcome = run_child(read_and_tell, text);
-        if (outcome.code != 0 && (outcome.code != 2 || strncmp(outcome.text, "yard: my.txt", 12) != 0))
+        if (outcome.code != EXIT_OK && (outcome.code != EXIT_USAGE || strncmp(outcome.text, "yard: my.txt", 12) != 0))
             test_failed("code %d, signal %d: %s for:\n%s\n", outcome.code, outcome.signal, outcome.text, text);
-        if (outcome.code == 2)
+        if (outcome.code == EXIT_USAGE)
             refused++;
         free(text);
     }
@@ -236,7 +236,7 @@ LONG_TEST(a_model_learns_the_probabilities)
                "scene who\n 3 dog -> dog\n 2 cat -> cat\n 1 owl -> cat\n"
                "scene dog\n 4 sang./ -> start\n 1 ran./ -> start\n"
                "scene cat\n 1 sang./ -> start\n 1 ran./ -> start\n");
-    expect_yard(0, "words.txt",
+    expect_yard(EXIT_OK, "words.txt",
                 "train --model tiny --batch 16 --steps 800 --lr 1e-2 --sample-tokens 0 --data stories:%s "
                 "--save %s",
                 temp_path("words.txt"), temp_path("words"));
@@ -263,7 +263,7 @@ LONG_TEST(a_model_comes_down_to_the_floor)
         struct ran ran =
             run_yard("train --model tiny --batch 16 --steps 3500 --lr 1e-2 --seed %d --sample-tokens 0 --log %s", seed,
                      temp_path("log"));
-        assert_int_equal(ran.code, 0);
+        assert_int_equal(ran.code, EXIT_OK);
         double loss, floor;
         FILE *out = fopen(ran.stdout_path, "r");
         int found = 0;

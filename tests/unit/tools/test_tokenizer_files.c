@@ -194,14 +194,17 @@ TEST(gpt2s_two_files_are_one_tokenizer)
     struct bpe *marked = read_bpe(write_text("marked-vocab.json", "\xEF\xBB\xBF%s", two.vocab)); /* byte order mark */
     expect_same_tokens(by_vocab, marked, &text);
     free_bpe(marked);
-    expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), 4, "merges.txt");
-    expect_refusal(read_file, write_text("other.json", "%s", two.vocab), 2, "other.json is not a tokenizer: it has no");
-    expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), 1, "duplicate object key");
-    expect_refusal(read_file, write_text("array.json", "[]"), 2, "array.json is not a tokenizer: it is no JSON object");
+    expect_refusal(read_file, write_text("vocab.json", "%s", two.vocab), EXIT_IO, "merges.txt");
+    expect_refusal(read_file, write_text("other.json", "%s", two.vocab), EXIT_USAGE,
+                   "other.json is not a tokenizer: it has no");
+    expect_refusal(read_file, write_text("twice.json", "{\"model\": 1, \"model\": 2}"), EXIT_FAILED,
+                   "duplicate object key");
+    expect_refusal(read_file, write_text("array.json", "[]"), EXIT_USAGE,
+                   "array.json is not a tokenizer: it is no JSON object");
     write_text("gpt2-merges.txt", "a b\nno\xFF t\n");
-    expect_refusal(read_file, path, 1, "gpt2-merges.txt: merge 1 is not UTF-8");
+    expect_refusal(read_file, path, EXIT_FAILED, "gpt2-merges.txt: merge 1 is not UTF-8");
     write_text("gpt2-merges.txt", "a a a\n");
-    expect_refusal(read_file, path, 1, "merge 0, \"a a a\", needs \"a a\", which is not a token of ");
+    expect_refusal(read_file, path, EXIT_FAILED, "merge 0, \"a a a\", needs \"a a\", which is not a token of ");
     free((void *)text.bytes);
     free_bpe(bpe);
     free_bpe(by_vocab);
@@ -238,7 +241,7 @@ TEST(too_many_tokens_are_refused_by_their_number)
     json_object_set_new(json_object_get(json, "model"), "vocab", many);
     char *text = json_dumps(json, 0);
     expect_refusal(
-        read_file, write_text("many.json", "%s", text), 2,
+        read_file, write_text("many.json", "%s", text), EXIT_USAGE,
         "many.json has 65539 tokens, but token numbers are kept in 16 bits: take a tokenizer of at most 65536");
     json_decref(json);
     free(text);
@@ -264,13 +267,13 @@ TEST(a_tokenizer_of_llmc_only_decodes)
     struct bpe *again = bpe_from_json(json, "x");
     assert_true(again->decodes_only);
     assert_int_equal(find_added(again, "end"), 1);
-    expect_refusal(read_file, write_file("cut.bin", (int32_t[]){20240328, 2, 2, 1}, 16), 1,
+    expect_refusal(read_file, write_file("cut.bin", (int32_t[]){20240328, 2, 2, 1}, 16), EXIT_FAILED,
                    "cut.bin is cut off: it has 16 bytes, and its header alone 1024");
-    expect_refusal(read_file, write_llmc(3, 2), 1, "says version 3 and 2 tokens");
-    expect_refusal(read_file, write_llmc(1, 70000), 1, "and 70000 tokens");
-    expect_refusal(read_file, write_llmc(1, -1), 1, "and -1 tokens");
-    expect_refusal(read_file, write_llmc(1, 3), 1, "token 2 has no bytes");
-    expect_refusal(read_file, write_llmc(1, 1), 1, "goes on after its last token, at byte 1026");
+    expect_refusal(read_file, write_llmc(3, 2), EXIT_FAILED, "says version 3 and 2 tokens");
+    expect_refusal(read_file, write_llmc(1, 70000), EXIT_FAILED, "and 70000 tokens");
+    expect_refusal(read_file, write_llmc(1, -1), EXIT_FAILED, "and -1 tokens");
+    expect_refusal(read_file, write_llmc(1, 3), EXIT_FAILED, "token 2 has no bytes");
+    expect_refusal(read_file, write_llmc(1, 1), EXIT_FAILED, "goes on after its last token, at byte 1026");
     json_decref(json);
     free_bpe(bpe);
     free_bpe(again);
@@ -385,7 +388,7 @@ TEST(a_checkpoint_keeps_a_tokenizer)
     expect_same_tokens(tokenizer.own, again.own, &text);
     for (size_t n = 0; n < strlen(line); n += 97) {
         char *cut = format_string("%.*s", (int)n, line);
-        expect_refusal(read_line, cut, 1, "run/model is damaged: its tokenizer");
+        expect_refusal(read_line, cut, EXIT_FAILED, "run/model is damaged: its tokenizer");
         free(cut);
     }
     free(line);
@@ -400,9 +403,9 @@ TEST(words_of_tokens_are_checked)
     check_tokens("bpe:65536");
     static const char *const wrong[] = {"bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:1k"};
     for (size_t i = 0; i < COUNT(wrong); i++)
-        expect_refusal(check_word, (void *)wrong[i], 2, "expected bpe:N, where N is how many tokens to learn");
-    expect_refusal(check_word, (char *)"words", 2, "takes bytes, chars, bpe:N, or the FILE of a tokenizer: ");
-    expect_refusal(check_word, (char *)"ids", 2, "\"ids\" is none of these");
+        expect_refusal(check_word, (void *)wrong[i], EXIT_USAGE, "expected bpe:N, where N is how many tokens to learn");
+    expect_refusal(check_word, (char *)"words", EXIT_USAGE, "takes bytes, chars, bpe:N, or the FILE of a tokenizer: ");
+    expect_refusal(check_word, (char *)"ids", EXIT_USAGE, "\"ids\" is none of these");
 }
 
 static void encode_by_llmc(void *tokenizer)
@@ -425,7 +428,7 @@ TEST(a_tokenizer_that_only_decodes_takes_numbers)
     char *line = tokenizer_to_text(&tokenizer);
     struct tokenizer again = tokenizer_from_text(line, "x");
     assert_true(again.takes_ids);
-    expect_refusal(encode_by_llmc, &again, 2, "has \"a\", but this model knows only token numbers");
+    expect_refusal(encode_by_llmc, &again, EXIT_USAGE, "has \"a\", but this model knows only token numbers");
     free(tokens);
     free(line);
     free_tokenizer(&tokenizer);

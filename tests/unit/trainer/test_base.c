@@ -54,7 +54,7 @@ static void fail_in_cleanup(void *unused)
 TEST(fail_cleans_up_in_reverse)
 {
     struct outcome outcome = run_child(fail_with_cleanups, NULL);
-    assert_int_equal(outcome.code, 3);
+    assert_int_equal(outcome.code, EXIT_NO_DEVICE);
     assert_string_equal(outcome.text, "yard: no device 7\ncleanup last\ncleanup first\n");
     outcome = run_child(fail_in_cleanup, NULL);
     assert_string_equal(outcome.text, "yard: no device 7\ncleanup last\ncleanup first\n");
@@ -208,7 +208,7 @@ static void reallocate_too_much(void *unused)
 
 TEST(allocation_is_never_null)
 {
-    expect_refusal(reallocate_too_much, NULL, 2, "out of memory");
+    expect_refusal(reallocate_too_much, NULL, EXIT_USAGE, "out of memory");
     char *nothing = allocate(0, 8);
     assert_non_null(nothing);
     free(nothing);
@@ -688,7 +688,7 @@ TEST(wrong_options_are_named)
         {{TRAIN, {"-d"}}, "-d needs a value"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++)
-        expect_refusal(parse, &wrong[i].line, 2, wrong[i].part);
+        expect_refusal(parse, &wrong[i].line, EXIT_USAGE, wrong[i].part);
 }
 
 TEST(the_command_line_comes_after_the_config_file)
@@ -750,10 +750,10 @@ TEST(wrong_lines_of_config_are_named)
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         const char *path = write_file("wrong.conf", wrong[i].text, wrong[i].n);
-        expect_refusal(parse_config_file, (void *)path, 2, wrong[i].part);
+        expect_refusal(parse_config_file, (void *)path, EXIT_USAGE, wrong[i].part);
     }
-    expect_refusal(parse_config_file, temp_path("none.conf"), 4, "none.conf: No such file");
-    expect_refusal(parse_config_file, "/tmp", 4, "/tmp is a folder; expected a text file");
+    expect_refusal(parse_config_file, temp_path("none.conf"), EXIT_IO, "none.conf: No such file");
+    expect_refusal(parse_config_file, "/tmp", EXIT_IO, "/tmp is a folder; expected a text file");
 }
 
 TEST(values_of_options_are_read_back_from_their_text)

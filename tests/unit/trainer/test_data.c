@@ -79,8 +79,8 @@ TEST(made_texts_have_a_rate_and_a_floor)
 
 TEST(grammars_that_cannot_be_read_are_refused)
 {
-    expect_no_dataset(options_for("stories:none.txt"), 4, "none.txt");
-    expect_no_dataset(options_for(lasting("stories:%s", write_file("zero.txt", "a\0b", 3))), 2, "zero byte");
+    expect_no_dataset(options_for("stories:none.txt"), EXIT_IO, "none.txt");
+    expect_no_dataset(options_for(lasting("stories:%s", write_file("zero.txt", "a\0b", 3))), EXIT_USAGE, "zero byte");
 }
 
 TEST(folders_and_globs_are_sorted)
@@ -271,9 +271,9 @@ TEST(validation_text_may_be_a_file_of_its_own)
     close_dataset(data);
 
     options.val_data = write_numbered("val.bin", 100, true);
-    expect_no_dataset(options, 2, "is an llm.c token shard, but the training data");
+    expect_no_dataset(options, EXIT_USAGE, "is an llm.c token shard, but the training data");
     options.val_data = write_file("empty.txt", "", 0);
-    expect_no_dataset(options, 2, "empty.txt has 0 tokens for validation");
+    expect_no_dataset(options, EXIT_USAGE, "empty.txt has 0 tokens for validation");
 }
 
 /* ---- token numbers, and models with a tokenizer of their own ----------------------------------------------------- */
@@ -299,7 +299,7 @@ TEST(a_tenth_of_token_files_is_held_out)
     assert_int_equal(data->vocab, 50257);
     close_dataset(data);
     options.vocab = 800;
-    expect_no_dataset(options, 2, "raw.bin has token 999, but the model's vocabulary is 800");
+    expect_no_dataset(options, EXIT_USAGE, "raw.bin has token 999, but the model's vocabulary is 800");
 }
 
 TEST(a_model_brings_its_tokenizer)
@@ -314,33 +314,35 @@ TEST(a_model_brings_its_tokenizer)
     close_dataset(data);
     options.tokenizer = tokenizer_from_text("chars 61 62 63 64", "ckpt");
     options.path = write_letters("abe.txt", 300, "abe");
-    expect_no_dataset(options, 2, "abe.txt has the character \"e\" (U+0065) at byte 2, which is none of the 4");
+    expect_no_dataset(options, EXIT_USAGE,
+                      "abe.txt has the character \"e\" (U+0065) at byte 2, which is none of the 4");
     options.path = write_numbered("ids.bin", 300, true);
-    expect_no_dataset(options, 2, "the model was trained on characters, but");
+    expect_no_dataset(options, EXIT_USAGE, "the model was trained on characters, but");
     options.path = path;
     free_tokenizer(&options.tokenizer);
     options.tokenizer = tokenizer_from_text("ids 9", "ckpt");
-    expect_no_dataset(options, 2, "the model was trained on token numbers, but");
+    expect_no_dataset(options, EXIT_USAGE, "the model was trained on token numbers, but");
     options.tokenizer.n = 0; /* a model without a tokenizer takes bytes, if it has a row for each of them */
     options.vocab = 'c';     /* the largest byte of the file, so that one row is missing */
-    expect_no_dataset(options, 2, "has token 99, but the model's vocabulary is 99");
+    expect_no_dataset(options, EXIT_USAGE, "has token 99, but the model's vocabulary is 99");
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 TEST(paths_without_data_are_refused)
 {
-    expect_no_dataset(options_for(temp_path("none.txt")), 4,
+    expect_no_dataset(options_for(temp_path("none.txt")), EXIT_IO,
                       "none.txt; expected a file, a folder with files (not in folders inside it) or a pattern");
-    expect_no_dataset(options_for(write_file("empty.txt", "", 0)), 2, "empty.txt has 0 tokens for training");
-    expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), 2, "empty.bin has 0 tokens for training");
+    expect_no_dataset(options_for(write_file("empty.txt", "", 0)), EXIT_USAGE, "empty.txt has 0 tokens for training");
+    expect_no_dataset(options_for(write_numbered("empty.bin", 0, true)), EXIT_USAGE,
+                      "empty.bin has 0 tokens for training");
     assert_int_equal(mkdir(temp_path("hollow"), 0777), 0);
-    expect_no_dataset(options_for(temp_path("hollow")), 4, "no file matches");
+    expect_no_dataset(options_for(temp_path("hollow")), EXIT_IO, "no file matches");
     assert_int_equal(mkdir(temp_path("mixed"), 0777), 0);
     write_file("mixed/a.txt", "hello", 5);
     write_numbered("mixed/b.bin", 10, true);
-    expect_no_dataset(options_for(temp_path("mixed")), 2, "mixes kinds of data");
-    expect_no_dataset(options_for("tests/data/llmc-tiny.bin"), 1,
+    expect_no_dataset(options_for(temp_path("mixed")), EXIT_USAGE, "mixes kinds of data");
+    expect_no_dataset(options_for("tests/data/llmc-tiny.bin"), EXIT_FAILED,
                       "is an llm.c model checkpoint; expected token numbers");
 }
 
@@ -348,15 +350,15 @@ TEST(data_that_are_too_short_are_refused)
 {
     struct data_options options = options_for(write_letters("short.txt", T, "ab"));
     options.val_share = 0;
-    expect_no_dataset(options, 2, "short.txt has 16 tokens for training, which needs 17");
+    expect_no_dataset(options, EXIT_USAGE, "short.txt has 16 tokens for training, which needs 17");
     options.path = write_letters("just.txt", T + 1, "ab");
     open_and_close(&options); /* one token more and it works */
     options.window_order = ORDER_FILE;
-    expect_no_dataset(options, 2, "just.txt has 17 tokens for training, which needs 33");
+    expect_no_dataset(options, EXIT_USAGE, "just.txt has 17 tokens for training, which needs 33");
     options.path = write_letters("batch.txt", 2 * T + 1, "ab");
     open_and_close(&options);
     options = options_for(write_letters("val.txt", 100, "ab"));
-    expect_no_dataset(options, 2, "val.txt has 10 tokens for validation, which needs 17");
+    expect_no_dataset(options, EXIT_USAGE, "val.txt has 10 tokens for validation, which needs 17");
 }
 
 TEST(text_that_is_no_utf8_has_no_characters)
@@ -364,5 +366,5 @@ TEST(text_that_is_no_utf8_has_no_characters)
     struct data_options options = options_for(NULL);
     options.tokens = "chars";
     options.path = write_file("latin1.txt", "caf\xE9 caf\xE9 caf\xE9 caf\xE9 caf\xE9", 24);
-    expect_no_dataset(options, 2, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
+    expect_no_dataset(options, EXIT_USAGE, "latin1.txt is not valid UTF-8 at byte 3 (0xE9); use --tokens bytes");
 }

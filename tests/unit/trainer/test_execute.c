@@ -68,8 +68,8 @@ TEST(a_failed_event_names_its_task)
 {
     const char *sentence =
         "iteration 1 of list journey: task broken (layer 2) on lane 0:0 compute failed with CL_OUT_OF_RESOURCES";
-    expect_case("failed_event", 1, sentence, NULL);
-    expect_case("failed_event_serial", 1, sentence, NULL);
+    expect_case("failed_event", EXIT_FAILED, sentence, NULL);
+    expect_case("failed_event_serial", EXIT_FAILED, sentence, NULL);
 }
 
 /* ---- what is stuck ----------------------------------------------------------------------------------------------- */
@@ -455,8 +455,8 @@ TEST(the_watchdog_names_what_hangs)
 
 TEST(the_watchdog_ends_what_hangs_for_ever)
 {
-    expect_case("hang_for_ever", 1, "lane host cpu: task 0 make", "the run is given up", NULL);
-    expect_case("driver_hangs", 1, "the driver has not come back", "the run is given up", NULL);
+    expect_case("hang_for_ever", EXIT_FAILED, "lane host cpu: task 0 make", "the run is given up", NULL);
+    expect_case("driver_hangs", EXIT_FAILED, "the driver has not come back", "the run is given up", NULL);
 }
 
 /* Five seconds after the signal, with the exit code of a run that is interrupted. */

@@ -162,8 +162,8 @@ TEST(hostile_files_are_refused)
     for (size_t i = 0; i < COUNT(hostile); i++) {
         char *name = lasting("hostile-%zu.safetensors", i);
         const char *path = write_safetensors(name, hostile[i].n, hostile[i].header, hostile[i].n, hostile[i].data);
-        expect_refusal(read_everything, (void *)path, 1, hostile[i].part);
-        expect_refusal(read_everything, (void *)path, 1, name); /* the sentence names the file */
+        expect_refusal(read_everything, (void *)path, EXIT_FAILED, hostile[i].part);
+        expect_refusal(read_everything, (void *)path, EXIT_FAILED, name); /* the sentence names the file */
         remove(path);
     }
 }
@@ -190,7 +190,7 @@ TEST(valid_files_are_read)
         size_t data = strchr(valid[i], 'a') && strstr(valid[i], "shape") ? 8 : 0;
         const char *path = write_safetensors("valid.safetensors", strlen(valid[i]), valid[i], strlen(valid[i]), data);
         struct outcome outcome = run_child(read_everything, (void *)path);
-        if (outcome.code != 0)
+        if (outcome.code != EXIT_OK)
             test_failed("valid[%zu] is refused: %s\n", i, outcome.text);
     }
 }
@@ -210,7 +210,7 @@ TEST(a_wrong_length_of_the_header_is_refused)
     };
     for (size_t i = 0; i < COUNT(lies); i++) {
         const char *path = write_safetensors("lies.safetensors", lies[i].length, "{\"a\":12345", 10, 0);
-        expect_refusal(read_everything, (void *)path, 1, lies[i].part);
+        expect_refusal(read_everything, (void *)path, EXIT_FAILED, lies[i].part);
     }
 }
 
@@ -227,7 +227,7 @@ TEST(names_may_have_4096_bytes)
         if (length == 4096)
             assert_int_equal(run_child(read_everything, (void *)path).code, 0);
         else
-            expect_refusal(read_everything, (void *)path, 1, "longer than 4096 bytes");
+            expect_refusal(read_everything, (void *)path, EXIT_FAILED, "longer than 4096 bytes");
         free(header);
     }
 }
@@ -239,7 +239,7 @@ TEST(deep_nesting_does_not_recurse)
     memcpy(header, "{\"a\":", 5);
     memset(header + 5, '[', DEPTH);
     const char *path = write_safetensors("deep.safetensors", DEPTH + 5, header, DEPTH + 5, 0);
-    expect_refusal(read_everything, (void *)path, 1, "JSON header is wrong");
+    expect_refusal(read_everything, (void *)path, EXIT_FAILED, "JSON header is wrong");
     free(header);
 }
 
@@ -271,11 +271,11 @@ TEST(files_of_another_length_are_refused)
     char *whole = read_whole(write_safetensors("whole", sizeof header - 1, header, sizeof header - 1, 8), &n);
     for (size_t length = 0; length < n; length++) {
         const char *path = write_file("cut.safetensors", whole, length);
-        expect_refusal(read_everything, (void *)path, 1, "cut.safetensors");
+        expect_refusal(read_everything, (void *)path, EXIT_FAILED, "cut.safetensors");
     }
     char *longer = reallocate(whole, n + 1, 1);
     longer[n] = 0;
-    expect_refusal(read_everything, write_file("cut.safetensors", longer, n + 1), 1, "too long");
+    expect_refusal(read_everything, write_file("cut.safetensors", longer, n + 1), EXIT_FAILED, "too long");
     free(longer);
 }
 
@@ -291,11 +291,11 @@ TEST(bit_flips_never_crash)
         flip_bit(whole, bit);
         const char *path = write_file("flip.safetensors", whole, n);
         struct outcome outcome = run_child(read_everything, (void *)path);
-        bool is_read = !outcome.signal && outcome.code == 0;
-        bool is_refused = !outcome.signal && outcome.code == 1 && strstr(outcome.text, "flip.safetensors");
+        bool is_read = !outcome.signal && outcome.code == EXIT_OK;
+        bool is_refused = !outcome.signal && outcome.code == EXIT_FAILED && strstr(outcome.text, "flip.safetensors");
         if (!is_read && !is_refused)
             test_failed("bit %zu: code %d, signal %d, %s\n", bit, outcome.code, outcome.signal, outcome.text);
-        if (outcome.code == 1)
+        if (outcome.code == EXIT_FAILED)
             refused++;
         flip_bit(whole, bit);
     }
@@ -321,16 +321,16 @@ static void read_too_much(void *path)
 TEST(reads_stay_inside_the_file)
 {
     const char *path = write_file("five", "12345", 5);
-    expect_refusal(read_beyond, (void *)path, 1,
+    expect_refusal(read_beyond, (void *)path, EXIT_FAILED,
                    "ends at byte 5, but 1 bytes are wanted from byte 18446744073709551615");
-    expect_refusal(read_too_much, (void *)path, 1, "ends at byte 5, but 2 bytes are wanted from byte 4");
+    expect_refusal(read_too_much, (void *)path, EXIT_FAILED, "ends at byte 5, but 2 bytes are wanted from byte 4");
 }
 
 TEST(a_missing_file_is_refused_by_its_name)
 {
-    expect_refusal(read_everything, temp_path("none.safetensors"), 4, "none.safetensors: No such file");
-    expect_refusal(read_everything, "/tmp", 4, "/tmp is a folder");
-    expect_refusal(read_everything, "/dev/null", 4, "/dev/null is a device");
+    expect_refusal(read_everything, temp_path("none.safetensors"), EXIT_IO, "none.safetensors: No such file");
+    expect_refusal(read_everything, "/tmp", EXIT_IO, "/tmp is a folder");
+    expect_refusal(read_everything, "/dev/null", EXIT_IO, "/dev/null is a device");
 }
 
 /* ---- safetensors: values and writing --------------------------------------------------------------------------- */
@@ -394,7 +394,7 @@ TEST(mistakes_of_a_writer_end_the_program)
     assert_non_null(strstr(outcome.text, "4 bytes written, 8 declared"));
     outcome = run_child(declare_twice, (void *)path);
     assert_int_equal(outcome.signal, SIGABRT);
-    expect_refusal(invalid_metadata, (void *)path, 2, "not valid UTF-8");
+    expect_refusal(invalid_metadata, (void *)path, EXIT_USAGE, "not valid UTF-8");
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
@@ -473,9 +473,9 @@ static void ints_of_floats(void *path)
 TEST(wrong_dtype_names_the_tensor)
 {
     const char *path = write_sample("sample.safetensors");
-    expect_refusal(floats_of_ints, (void *)path, 1,
+    expect_refusal(floats_of_ints, (void *)path, EXIT_FAILED,
                    "sample.safetensors: tensor \"ids\" is I32; expected floating point");
-    expect_refusal(ints_of_floats, (void *)path, 1, "tensor \"w\" is F32; expected whole numbers");
+    expect_refusal(ints_of_floats, (void *)path, EXIT_FAILED, "tensor \"w\" is F32; expected whole numbers");
 }
 
 /* ---- llm.c ----------------------------------------------------------------------------------------------------- */
@@ -524,14 +524,14 @@ TEST(damaged_models_of_llmc_are_refused)
         char *copy = allocate(size, 1);
         memcpy(copy, file, size);
         memcpy(copy + 4 * damage[i].word, &damage[i].value, 4);
-        expect_refusal(open_model, write_file("damaged.bin", copy, size), 1, damage[i].part);
+        expect_refusal(open_model, write_file("damaged.bin", copy, size), EXIT_FAILED, damage[i].part);
         free(copy);
     }
     static const size_t cuts[] = {0, 3, 4, 1023, 1024, 1028};
     for (size_t i = 0; i < COUNT(cuts); i++)
-        expect_refusal(open_model, write_file("cut.bin", file, cuts[i]), 1, "cut.bin is damaged");
-    expect_refusal(open_model, write_file("cut.bin", file, size - 1), 1, "it has 483327");
-    expect_refusal(open_model, temp_path("none.bin"), 4, "none.bin");
+        expect_refusal(open_model, write_file("cut.bin", file, cuts[i]), EXIT_FAILED, "cut.bin is damaged");
+    expect_refusal(open_model, write_file("cut.bin", file, size - 1), EXIT_FAILED, "it has 483327");
+    expect_refusal(open_model, temp_path("none.bin"), EXIT_IO, "none.bin");
     free(file);
 }
 
@@ -547,19 +547,21 @@ TEST(token_files_are_read_or_refused)
     assert_false(has_magic(model_path, LLMC_TOKENS_MAGIC));
     assert_false(has_magic(write_file("short.bin", "abc", 3), LLMC_TOKENS_MAGIC));
 
-    expect_refusal(read_shard, write_file("cut.bin", file, size - 2), 1, "promises 40000 tokens");
-    expect_refusal(read_shard, write_file("cut.bin", file, 1000), 1, "begins with a header of 1024 bytes");
-    expect_refusal(read_shard, (void *)model_path, 1, "is an llm.c model checkpoint; expected an llm.c token shard");
+    expect_refusal(read_shard, write_file("cut.bin", file, size - 2), EXIT_FAILED, "promises 40000 tokens");
+    expect_refusal(read_shard, write_file("cut.bin", file, 1000), EXIT_FAILED, "begins with a header of 1024 bytes");
+    expect_refusal(read_shard, (void *)model_path, EXIT_FAILED,
+                   "is an llm.c model checkpoint; expected an llm.c token shard");
     memcpy(file + 8, &(int32_t){-1}, 4);
-    expect_refusal(read_shard, write_file("cut.bin", file, size), 1, "promises -1 tokens");
+    expect_refusal(read_shard, write_file("cut.bin", file, size), EXIT_FAILED, "promises -1 tokens");
     free(file);
 
     tokens = read_headerless_tokens(write_file("raw.bin", (uint16_t[]){1, 2, 50256}, 6), &n);
     assert_int_equal(n, 3);
     assert_int_equal(tokens[2], 50256);
     free(tokens);
-    expect_refusal(read_headerless, write_file("raw.bin", "abc", 3), 1, "odd number of bytes (3)");
-    expect_refusal(read_headerless, (void *)model_path, 1, "is an llm.c model checkpoint; expected token numbers");
+    expect_refusal(read_headerless, write_file("raw.bin", "abc", 3), EXIT_FAILED, "odd number of bytes (3)");
+    expect_refusal(read_headerless, (void *)model_path, EXIT_FAILED,
+                   "is an llm.c model checkpoint; expected token numbers");
 }
 
 /* ---- publishing ------------------------------------------------------------------------------------------------ */
@@ -659,8 +661,8 @@ static void write_to_full_disk(void *path)
 TEST(a_full_disk_leaves_what_was_there)
 {
     const char *path = write_file("full", "old", 3);
-    expect_refusal(write_to_full_disk, (void *)path, 4, "what was at that path before is untouched");
-    expect_refusal(write_to_full_disk, (void *)path, 4, "after 1000 bytes");
+    expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
+    expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "after 1000 bytes");
     assert_true(holds(path, "old"));
     assert_int_equal(count_temporaries(path), 0);
 }
@@ -725,8 +727,8 @@ TEST(folders_are_made_with_their_parents)
     assert_int_equal(stat(deep, &status), 0);
     assert_true(S_ISDIR(status.st_mode));
     write_file("a/file", "x", 1);
-    expect_refusal(make_it, temp_path("a/file"), 4, "a/file: a file of that name is in the way");
-    expect_refusal(make_it, temp_path("a/file/x/y"), 4, "a/file: a file of that name is in the way");
-    expect_refusal(open_and_abandon, temp_path("none/file"), 4, "does the folder exist");
-    expect_refusal(open_and_abandon, temp_path("a/b"), 4, "a folder of that name is in the way");
+    expect_refusal(make_it, temp_path("a/file"), EXIT_IO, "a/file: a file of that name is in the way");
+    expect_refusal(make_it, temp_path("a/file/x/y"), EXIT_IO, "a/file: a file of that name is in the way");
+    expect_refusal(open_and_abandon, temp_path("none/file"), EXIT_IO, "does the folder exist");
+    expect_refusal(open_and_abandon, temp_path("a/b"), EXIT_IO, "a folder of that name is in the way");
 }

@@ -244,18 +244,18 @@ TEST(what_is_not_computed_or_contradicts_is_named)
         expect_refusal(read_it, path, cases[i].code, cases[i].part);
     }
     publish_text(lasting("%s/config.json", folder), "[]");
-    expect_refusal(read_it, path, 1, "expected a JSON object");
+    expect_refusal(read_it, path, EXIT_FAILED, "expected a JSON object");
     publish_text(lasting("%s/config.json", folder), "{\"n_head\": 4");
-    expect_refusal(read_it, path, 1, "config.json is not valid JSON: line 1");
+    expect_refusal(read_it, path, EXIT_FAILED, "config.json is not valid JSON: line 1");
     struct variant two = {.metadata = "{\"n_head\": 2}"};
     path = lasting("%s/model.safetensors", model_folder("two", &two, "{\"n_head\": 4}"));
-    expect_refusal(read_it, path, 1, "config.json says 4 heads, but");
+    expect_refusal(read_it, path, EXIT_FAILED, "config.json says 4 heads, but");
     struct variant twice = {.metadata = "{\"n_head\": 4, \"n_head\": 2}"};
-    expect_refusal(read_it, lasting("%s", write_model(temp_path("twice.safetensors"), &twice)), 1,
+    expect_refusal(read_it, lasting("%s", write_model(temp_path("twice.safetensors"), &twice)), EXIT_FAILED,
                    "or has a field twice");
     path = lasting("%s/model.safetensors", model_folder("nowhere", &(struct variant){0}, NULL));
     assert_int_equal(symlink("gone.json", lasting("%s/config.json", temp_path("nowhere"))), 0);
-    expect_refusal(read_it, path, 4, "cannot open");
+    expect_refusal(read_it, path, EXIT_IO, "cannot open");
 }
 
 /* ---- names and files --------------------------------------------------------------------------------------------- */
@@ -364,24 +364,24 @@ TEST(shards_that_do_not_fit_are_named)
 {
     char *folder = lasting("%s", shards("unfit")), *index = lasting("%s/model.safetensors.index.json", folder);
     char *second = lasting("%s/%s", folder, second_shard);
-    expect_refusal(open_it, second, 1, "it is one of several shards, so give their folder");
+    expect_refusal(open_it, second, EXIT_FAILED, "it is one of several shards, so give their folder");
     write_index(index, first_shard, first_shard);
-    expect_refusal(open_it, folder, 1, "which has no tensor of that name");
+    expect_refusal(open_it, folder, EXIT_FAILED, "which has no tensor of that name");
     write_index(index, first_shard, "../unfit/model-00002-of-00002.safetensors");
-    expect_refusal(open_it, folder, 1, "the name of a file beside it");
+    expect_refusal(open_it, folder, EXIT_FAILED, "the name of a file beside it");
     write_index(index, first_shard, "model-00003-of-00003.safetensors");
-    expect_refusal(open_it, folder, 4, "which is not there: fetch all of its shards");
+    expect_refusal(open_it, folder, EXIT_IO, "which is not there: fetch all of its shards");
     write_index(index, first_shard, second_shard);
     json_t *less = json_load_file(index, 0, NULL); /* by one tensor */
     json_object_del(json_object_get(less, "weight_map"), "transformer.wpe.weight");
     publish_text(index, json_dumps(less, 0));
     json_decref(less);
-    expect_refusal(open_it, folder, 1, "has tensor transformer.wpe.weight, which");
+    expect_refusal(open_it, folder, EXIT_FAILED, "has tensor transformer.wpe.weight, which");
     write_index(index, first_shard, second_shard);
     publish_text(second, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n");
-    expect_refusal(open_it, folder, 2, "is a pointer that Git LFS keeps in place of the file");
+    expect_refusal(open_it, folder, EXIT_USAGE, "is a pointer that Git LFS keeps in place of the file");
     remove(index);
-    expect_refusal(open_it, folder, 2, "but no model.safetensors.index.json");
+    expect_refusal(open_it, folder, EXIT_USAGE, "but no model.safetensors.index.json");
 }
 
 /* No output may replace a file that --init reads: also one that lies beside it, or that its index names. */
@@ -453,9 +453,9 @@ TEST(foreign_folders_are_named)
         write_bytes(writer, foreign[i].bytes, foreign[i].n);
         publish(writer);
     }
-    expect_refusal(open_it, folder, 2, "its pytorch_model.bin is a model of PyTorch in pickle form");
+    expect_refusal(open_it, folder, EXIT_USAGE, "its pytorch_model.bin is a model of PyTorch in pickle form");
     write_model(lasting("%s/mine.safetensors", folder), &(struct variant){0});
-    expect_refusal(open_it, folder, 2, "give the file itself, such as");
+    expect_refusal(open_it, folder, EXIT_USAGE, "give the file itself, such as");
 }
 
 /* A header may be as long as the number that a gzip, a pickle or a zip begins with. */

@@ -54,17 +54,22 @@ TEST(tensors_lie_apart_where_all_have_room)
 {
     static const struct {
         const char *device;
-        size_t bytes;
-    } cases[] = {{"memory=100 slab=1000", 60}, {"memory=1000 slab=100", 60}, {"memory=120 slab=1000", 120}};
+        size_t bytes; /* that the two tensors take */
+    } cases[] = {
+        {"memory=100 slab=1000", .bytes = 60},  /* no room for both in the memory */
+        {"memory=1000 slab=100", .bytes = 60},  /* nor in one slab */
+        {"memory=120 slab=1000", .bytes = 120}, /* room for both */
+    };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct list *list = read_list_text("device g %s\ntensor a g 60 activations\ntensor b g 60 activations\n"
                                            "task t g.compute 1ms writes=a\ntask u g.compute 1ms reads=a\n"
                                            "task v g.compute 1ms writes=b\ntask w g.compute 1ms reads=b\n",
                                            cases[i].device);
         must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-        size_t end = list->pool->tensors[0]->address == list->pool->tensors[1]->address ? 60 : 120;
-        if (end != cases[i].bytes)
-            test_failed("%s: the two tensors take %zu bytes\n", cases[i].device, end);
+        bool share = list->pool->tensors[0]->address == list->pool->tensors[1]->address;
+        size_t taken = share ? 60 : 120;
+        if (taken != cases[i].bytes)
+            test_failed("%s: the two tensors take %zu bytes\n", cases[i].device, taken);
         free_list_and_machine(list);
     }
 }
@@ -244,11 +249,13 @@ CASE(larger_than_a_slab)
 
 TEST(place_refuses_what_does_not_fit)
 {
-    expect_case("over_budget", 2, "tensor too_much", "3.91 KiB", "task last (layer 4", "19.5 KiB", "--device-mem",
+    expect_case("over_budget", EXIT_USAGE, "tensor too_much", "3.91 KiB", "task last (layer 4", "19.5 KiB",
+                "--device-mem", NULL);
+    expect_case("over_host_budget", EXIT_USAGE, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem",
                 NULL);
-    expect_case("over_host_budget", 2, "device host", "tensor thought", "7.81 KiB", "8.79 KiB", "--host-mem", NULL);
-    expect_case("shared_memory", 2, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
-    expect_case("larger_than_a_slab", 2, "device 0:0", "tensor t0 (activations, 19.5 KiB)", "in one piece", NULL);
+    expect_case("shared_memory", EXIT_USAGE, "share one memory of 23.4 KiB", "together need 24.0 KiB", NULL);
+    expect_case("larger_than_a_slab", EXIT_USAGE, "device 0:0", "tensor t0 (activations, 19.5 KiB)", "in one piece",
+                NULL);
 }
 
 /* ---- where bytes lie --------------------------------------------------------------------------------------------- */

@@ -89,11 +89,12 @@ static void check_it(void *rate) { check_rate(rate); }
 TEST(impossible_rates_are_refused)
 {
     struct rate rate = {.schedule = RATE_COSINE, .lr = 1e-3, .lr_min = 1e-4, .steps = 100, .warmup = 100};
-    expect_refusal(check_it, &rate, 2, "--warmup 100 leaves no step at the full learning rate, since --steps is 100");
+    expect_refusal(check_it, &rate, EXIT_USAGE,
+                   "--warmup 100 leaves no step at the full learning rate, since --steps is 100");
     rate.warmup = 99;
     check_rate(&rate);
     rate.lr_min = 2e-3;
-    expect_refusal(check_it, &rate, 2, "0.002 is above the learning rate 0.001");
+    expect_refusal(check_it, &rate, EXIT_USAGE, "0.002 is above the learning rate 0.001");
     rate.schedule = RATE_CONSTANT; /* this schedule does not use lr_min */
     check_rate(&rate);
 }

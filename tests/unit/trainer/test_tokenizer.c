@@ -84,10 +84,10 @@ TEST(invalid_utf8_is_refused)
     };
     for (size_t i = 0; i < COUNT(invalid); i++) {
         struct text text = text_of(invalid[i]);
-        expect_refusal(make_char_tokenizer, &text, 2, "--prompt is not valid UTF-8 at byte 2 (0x");
+        expect_refusal(make_char_tokenizer, &text, EXIT_USAGE, "--prompt is not valid UTF-8 at byte 2 (0x");
     }
     struct text cut = {.name = "--prompt", .bytes = "ab\xC3\xA9", .n = 3}; /* no byte after its end may be read */
-    expect_refusal(make_char_tokenizer, &cut, 2, "at byte 2 (0xC3)");
+    expect_refusal(make_char_tokenizer, &cut, EXIT_USAGE, "at byte 2 (0xC3)");
 }
 
 /* The first and the last code point of each length, and those beside the surrogates. */
@@ -152,11 +152,11 @@ TEST(a_prompt_may_be_token_numbers)
 TEST(prompts_of_what_the_model_does_not_know_are_refused)
 {
     struct prompt wrong = {tokenizer_from_text("ids 100", "here"), text_of("5 100")};
-    expect_refusal(encode_prompt, &wrong, 2, "--prompt has \"100\", but this model knows only token numbers");
+    expect_refusal(encode_prompt, &wrong, EXIT_USAGE, "--prompt has \"100\", but this model knows only token numbers");
     wrong.text = text_of("hello");
-    expect_refusal(encode_prompt, &wrong, 2, "numbers from 0 to 99");
+    expect_refusal(encode_prompt, &wrong, EXIT_USAGE, "numbers from 0 to 99");
     wrong = (struct prompt){tokenizer_from_text("chars 61 62", "here"), text_of("ab\xC3\xA9")};
-    expect_refusal(encode_prompt, &wrong, 2, "--prompt has the character \"\xC3\xA9\" (U+00E9) at byte 2");
+    expect_refusal(encode_prompt, &wrong, EXIT_USAGE, "--prompt has the character \"\xC3\xA9\" (U+00E9) at byte 2");
     free_tokenizer(&wrong.tokenizer);
 }
 
@@ -183,5 +183,5 @@ TEST(damaged_lines_are_refused)
         "chars",     "chars ",      "chars  61", "chars 61 61", "chars 62 61", "chars 61 ", "chars 110000",
         "chars 61x", "chars 61 zz", "chars -61", "chars 61\t62"};
     for (size_t i = 0; i < COUNT(bad); i++)
-        expect_refusal(read_tokenizer, (void *)bad[i], 1, "ckpt is damaged: its tokenizer");
+        expect_refusal(read_tokenizer, (void *)bad[i], EXIT_FAILED, "ckpt is damaged: its tokenizer");
 }
