@@ -19,7 +19,7 @@
 
 enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 
-/* On two devices: data-parallel ones, or with flash attention as `mesh` says. */
+/* A training on two devices that divide the work as `mesh` says. */
 static struct trainer *open_mesh(const char *gemm, const char *mesh)
 {
     struct settings *settings =
@@ -204,7 +204,8 @@ TEST(every_declaration_matters)
 
 /* ---- which kernels there are ------------------------------------------------------------------------------------ */
 
-/* In no list here: bench.cl is timed by itself, fill serves --zero 2 and tests. */
+/* Kernels that no list of this test has: bench.cl has those that are timed by themselves, and fill serves --zero 2 and
+ * tests. */
 static const char *const in_no_list[] = {"fma_peak", "copy", "fill"};
 
 static bool runs_kernel(const struct list *list, const char *kernel)

@@ -116,7 +116,7 @@ TEST(bad_lines_of_hardware_are_refused)
     free(good);
 }
 
-/* Without line i, the file is refused, and what is missing named. */
+/* A profile without one of these lines is refused, and the sentence names the line. */
 TEST(missing_lines_are_named)
 {
     static const char *const needed[] = {"device", "driver", "engine", "units", "vector", "shape", "link upload"};
@@ -211,7 +211,8 @@ static const struct speeds round_speeds = {
     .latency = 5e-6,
 };
 
-/* On hardware: launch + the longer of computing and moving, on a host core launch + moving. */
+/* On described hardware a kernel takes the launch and the longer of computing and moving its bytes.  A task of the host
+ * takes the launch and moving. */
 TEST(hardware_costs_are_those_of_the_roofline)
 {
     struct paper paper = new_paper(1, &round_speeds);

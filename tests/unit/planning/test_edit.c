@@ -158,7 +158,7 @@ TEST(ranges_side_by_side_may_be_moved_past_each_other)
     end_paper(&paper);
 }
 
-/* By position: "1 after 0, 2 after 3'". */
+/* `expected` names the pairs that after() has ordered by their positions: "1 after 0, 2 after 3'". */
 static void expect_afters(const struct list *list, const char *expected)
 {
     size_t n;
@@ -268,7 +268,7 @@ TEST(messages_are_handed_on)
     end_paper(paper);
 }
 
-/* In a list from a step file: bytes need be no multiple of an element's. */
+/* A tensor of a step file may have any number of bytes, here 7, which is no multiple of an element's 4. */
 TEST(ranges_are_repointed_to_the_byte)
 {
     struct paper paper = new_paper(1, &slow_speeds);

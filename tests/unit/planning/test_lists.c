@@ -184,7 +184,7 @@ static void place_list(void *text)
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
 }
 
-/* To the byte: a list on paper has no guards. */
+/* The memory of a list on paper is counted to the byte, since it has no guards. */
 TEST(memory_is_what_is_written)
 {
     free_list_and_machine(read_text_list("device gpu memory=100\ntensor x gpu 60 work\ntensor y gpu 40 parameters\n"

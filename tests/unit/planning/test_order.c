@@ -48,9 +48,10 @@ TEST(updates_wait_for_the_last_backward)
     end_simulation(simulation);
     list = gated_list(TWO_LAYERS "task norm host.disk 0.5 role=norm\ntask late host.cpu 1 role=update\n");
     simulation = must_simulate(list, NULL);
-    expect_order(list, "back back norm adam tell adam late"); /* the norm takes the backwards' place */
-    expect_number("first update", simulation->moments[3].start,
-                  2); /* when g is there; the norm reads nothing, starts at 0 */
+    /* A norm takes the backwards' place: updates wait for it.  It reads nothing and starts at 0, so the first update
+     * starts when g is there. */
+    expect_order(list, "back back norm adam tell adam late");
+    expect_number("first update", simulation->moments[3].start, 2);
     end_simulation(simulation);
 }
 
@@ -60,8 +61,10 @@ TEST(a_gate_that_is_skipped_hides_no_other)
     struct list *list = gated_list(GPU "task norm gpu.compute 3 role=norm\ntask norm gpu.compute 1 every=2 role=norm\n"
                                        "task adam host.cpu 1 role=update\ntask adam host.cpu 1 role=update\n");
     struct simulation *simulation = must_simulate(list, NULL);
-    expect_number("update without the second norm", simulation->moments[2].start, 3);
-    expect_number("update after the second norm", simulation->moments[4 + 2].start, 3 + 3 + 1);
+    const struct moment *first_step = simulation->moments;
+    const struct moment *second_step = first_step + list->n;
+    expect_number("update without the second norm", first_step[2].start, 3);
+    expect_number("update after the second norm", second_step[2].start, 3 + 3 + 1);
     end_simulation(simulation);
 }
 
@@ -285,7 +288,8 @@ TEST(what_waits_for_an_update_is_held_with_it)
     free_list_and_machine(list);
 }
 
-/* Without its wait each is unordered, and one that stands before all that it waits for is seen too. */
+/* Each of these tasks is unordered without its wait.  verify() also sees a task that stands before all that it waits
+ * for. */
 TEST(verify_sees_a_task_that_does_not_wait)
 {
     static const struct {

@@ -45,7 +45,7 @@ TEST(a_copy_waits_for_the_latency_then_its_bytes_go)
     end_simulation(simulation);
 }
 
-/* It may also read a word that says whether the copy is needed. */
+/* Beside its source the copy reads a word that says whether it is needed, and which is there after 5 s. */
 TEST(a_copy_waits_for_all_it_reads)
 {
     struct simulation *simulation = simulate_text(GPU "tensor x gpu 100 work keep\ntensor h host 100 work\n"
@@ -140,7 +140,8 @@ TEST(bytes_are_shared_where_memory_is_scarce)
     }
 }
 
-/* On the sender's down and the receiver's up link, at the smaller share; both latencies. */
+/* Such a copy is on the sender's down link and the receiver's up link.  It takes both latencies, and moves its bytes at
+ * the smaller of its two shares: the first one takes 0.5 + 0.25 + 100/50 s. */
 TEST(a_copy_between_devices_takes_both_links)
 {
     const char *tensors = HELD "tensor x a 100 work keep\ntensor p b 100 work keep\ntensor q b 100 work keep\n";
@@ -252,7 +253,7 @@ TEST(steps_are_run_until_they_repeat)
     assert_true(simulation->settled);
     end_simulation(simulation);
     simulation = simulate_text("task a host.cpu 1\ntask b host.cpu 1 every=997\ntask c host.cpu 1 every=991\n");
-    assert_true(!simulation->settled);
+    assert_false(simulation->settled);
     assert_at_least(simulation->period, 1);
     assert_below(simulation->period, 1.01); /* 988,027 steps are not run */
     end_simulation(simulation);

@@ -143,7 +143,7 @@ TEST(chrome_arrows_join_their_slices)
     size_t backwards = 0;
     for (size_t i = 0; i < events.n_flow; i += 2) {
         const struct flow *start = &events.flow[i], *finish = &events.flow[i + 1];
-        assert_true(!start->finish);
+        assert_false(start->finish);
         assert_true(finish->finish);
         assert_int_equal(start->id, finish->id);
         for (size_t k = 0; k < events.n_flow; k++)

@@ -267,7 +267,7 @@ static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
     free(problem);
 }
 
-/* Without one of its waits each, a list is wrong; with a task on another lane it may be. */
+/* A list without one of its waits is wrong unless a task may be skipped, and one with a task on another lane may be. */
 TEST(verdicts_are_those_of_all_pairs)
 {
     size_t dropped = 0;

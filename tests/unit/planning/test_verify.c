@@ -315,7 +315,8 @@ static struct task *nth_task(const struct trainer *trainer, const char *name, si
     return NULL;
 }
 
-/* In every place, and with every fault: verify accepts the good change and no other.  Returns the faults it caught. */
+/* Makes the change in every place, right and with every fault: verify() accepts the right one and no other.  Returns
+ * how many faults were caught. */
 static size_t try_change(const char *what, change *make, int ranks, int faults)
 {
     size_t caught = 0;

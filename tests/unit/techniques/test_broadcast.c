@@ -235,7 +235,7 @@ LONG_TEST(gathers_in_slices_hold_their_bytes_no_longer)
 static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
 static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
 
-/* By hand, in the comments of the lists. */
+/* Comments of the lists say how these periods were worked out by hand. */
 static const struct {
     const char *words;
     double period, one_queue, bound; /* ms */

@@ -543,7 +543,7 @@ static int count_lost(int cuts)
     return lost;
 }
 
-/* Without the syncs of paths that contain a word. */
+/* The same, if no path that has this word is ever synced. */
 static int count_lost_without(const char *word, int cuts)
 {
     for (size_t i = 0; i < tape.n; i++)

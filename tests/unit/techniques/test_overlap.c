@@ -177,8 +177,8 @@ static void try_updates(struct best *best, const struct instance *instance, size
         *best = (struct best){.period = period, .on_cpu = on_cpu, .forward = forward};
 }
 
-/* Tries every choice of layers for the CPU.  With clipping all updates wait for the last backward, so then it also tries
- * to update the first layer first. */
+/* Tries every choice of layers for the CPU.  With clipping all updates wait for the last backward, so then it also
+ * tries to update the first layer first. */
 static struct best best_list(const struct instance *instance)
 {
     struct best best = {.period = INFINITY};

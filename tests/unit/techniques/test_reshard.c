@@ -23,26 +23,31 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* Each element of a tensor is in one piece, and each piece's are where the plan to the whole says. */
+static void expect_covered_once(const struct kept_tensor *tensor)
+{
+    size_t n = tensor_elements(tensor);
+    size_t covered = 0;
+    bool *taken = allocate(n, sizeof *taken);
+    for (const struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++)
+        for (size_t i = 0; i < piece_elements(piece); i++) {
+            size_t stretch;
+            size_t element = element_of(tensor, piece, i, &stretch);
+            assert_below(element, n);
+            assert_false(taken[element]);
+            taken[element] = true;
+            covered++;
+        }
+    assert_int_equal(covered, n);
+    free(taken);
+}
+
 TEST(pieces_cover_each_tensor_once)
 {
     for (uint32_t i = 0; i < 60; i++) {
         struct random_case chosen = random_case(1000 + i);
         struct pieces *pieces = cut_state(&chosen.config, &chosen.from);
-        for (size_t t = 0; t < pieces->n; t++) {
-            size_t n = tensor_elements(&pieces->tensors[t]), covered = 0, run;
-            bool *taken = allocate(n, sizeof *taken);
-            for (size_t k = 0; k < pieces->tensors[t].n; k++)
-                for (size_t e = 0; e < piece_elements(&pieces->tensors[t].pieces[k]); e++) {
-                    size_t at = element_of(&pieces->tensors[t], &pieces->tensors[t].pieces[k], e, &run);
-                    assert_below(at, n);
-                    assert_true(!taken[at]);
-                    taken[at] = true;
-                    covered++;
-                }
-            assert_int_equal(covered, n);
-            free(taken);
-        }
+        for (size_t t = 0; t < pieces->n; t++)
+            expect_covered_once(&pieces->tensors[t]);
         free_pieces(pieces);
         free_mesh(&chosen.from);
         free_mesh(&chosen.to);
@@ -59,8 +64,8 @@ static void expect_refuted(const struct copies *copies, const char *what)
     free(problem);
 }
 
-/* One copy at a time is made wrong. */
-static void sabotage(struct copies *copies)
+/* Makes one copy at a time wrong, in every way. */
+static void expect_wrong_copies_refuted(struct copies *copies)
 {
     for (size_t i = 0; i < copies->n; i++) {
         struct copy sound = copies->copies[i];
@@ -97,7 +102,7 @@ TEST(wrong_plans_are_refused)
         for (size_t t = 0; t < from->n; t += 5) {
             struct copies copies = plan_copies(&from->tensors[t], &to->tensors[t], "a test");
             if (copies.n < 200)
-                sabotage(&copies);
+                expect_wrong_copies_refuted(&copies);
             free(copies.copies);
         }
         free_pieces(from);

@@ -386,7 +386,7 @@ static void begin_trial(const char *path, uint64_t number)
     acknowledged = 0;
 }
 
-/* Up to five lives of a file; false: one of them lost something. */
+/* Runs up to five lives of a file, one after another.  Returns whether none of them lost anything. */
 static bool run_trial(const char *path, const struct stored *stored, uint64_t number, int *ends)
 {
     bool kept = true;

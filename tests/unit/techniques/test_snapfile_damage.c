@@ -73,11 +73,11 @@ TEST(files_of_other_lengths_are_refused)
     size_t most = image.n;
     assert_int_equal(truncate(image.path, (off_t)most + 1), 0);
     assert_true(notices(&image));
-    assert_true(!image.step);
+    assert_int_equal(image.step, 0);
     for (size_t n = most - 1; n > 0; n = n > 509 ? n - 509 : n - 1) {
         assert_int_equal(truncate(image.path, (off_t)n), 0);
         assert_true(notices(&image));
-        assert_true(!image.step);
+        assert_int_equal(image.step, 0);
     }
     free(image.bytes);
 }

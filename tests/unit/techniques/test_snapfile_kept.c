@@ -322,7 +322,7 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         assert_memory_equal(now + bytes, image.bytes + bytes, snapfile.base.bytes);
         assert_false(notices(&image));
         assert_int_equal(image.step, 3);
-        assert_true(!image.damage);
+        assert_int_equal(image.damage, 0);
         struct checkpoint *checkpoint = open_newest_snapshot(image.path);
         /* It is newer than all that was there, damaged or not. */
         assert_above(snapfile_of(checkpoint)->newest.seq, snapfile.newest.seq);

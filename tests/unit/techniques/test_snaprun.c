@@ -50,7 +50,7 @@ static const struct kind {
      false},
 };
 
-/* None from before: it would be taken over. */
+/* The path of a file that is not there yet: a run stores into the file that an earlier test left. */
 static const char *new_file(const char *name)
 {
     const char *path = temp_path(name);
@@ -68,7 +68,7 @@ static struct trainer *open_kind(const struct kind *kind, const char *more)
     return trainer;
 }
 
-/* Ready to train, and to store in that file. */
+/* A trainer that is ready to train, and to store in that file. */
 static struct trainer *open_storing(const struct kind *kind, const char *file)
 {
     char *words = lasting("--snapshot %s", file);

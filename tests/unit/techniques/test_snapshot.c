@@ -190,7 +190,7 @@ TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
             if (!taken)
                 continue;
             assert_int_not_equal(taken, before.durable);
-            assert_true(!before.iteration[taken]);
+            assert_int_equal(before.iteration[taken], 0);
             for (int counts = 0; counts < 2; counts++) {
                 struct slots after = slots;
                 return_slot(&after, 7, counts);

@@ -115,7 +115,7 @@ TEST(more_memory_with_overlap_is_no_slower)
 
 /* ---- state that the host updates --------------------------------------------------------------------------------- */
 
-/* So many layers of one size, which depends on the seed, as does all else. */
+/* A list of so many layers of one size.  The size, the links and all times depend on the seed. */
 static char *make_layers(int seed, int layers)
 {
     int weight = 4096 * (1 + (int)(draw_kth(seed, 0) * 99)), activation = 4096 * (1 + (int)(draw_kth(seed, 1) * 20));

@@ -324,11 +324,11 @@ static bool role_is(const struct trace *trace, const struct trace_task *task, co
     return strcmp(trace->header.role[task->role], role) == 0;
 }
 
-/* Which work of devices there was while an update ran on the CPU. */
+/* What devices did while an update ran on the CPU. */
 struct company {
-    bool beside; /* it ran beside backwards or updates of other layers, in its own step */
-    bool left;   /* such tasks of its step had not ended when it began */
-    bool next;   /* it ran beside tasks of a later step */
+    bool beside; /* the update ran beside backwards or updates of other layers, in its own step */
+    bool left;   /* such tasks of its step had not ended when the update began */
+    bool next;   /* the update ran beside tasks of a later step */
 };
 
 static struct company company_of(const struct trace *trace, const struct trace_record *record)

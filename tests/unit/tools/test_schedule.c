@@ -198,7 +198,7 @@ static void draw_rows(struct random_schedule *schedule)
             stage < schedule->rows ? stage : (int)draw_below(&schedule->draws, (size_t)schedule->rows);
 }
 
-/* In a loop, or folded as a V. */
+/* Draws a mesh whose devices have their stages in a loop, or folded as a V. */
 static void draw_mesh(struct random_schedule *schedule)
 {
     struct mesh mesh = {.dp = 1, .tp = 1};

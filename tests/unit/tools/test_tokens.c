@@ -133,7 +133,7 @@ TEST(words_are_those_of_gpt2)
 
 /* ---- encoding and decoding -------------------------------------------------------------------------------------- */
 
-/* From left to right; how many tokens there are then. */
+/* Merges the pair everywhere in the tokens, from left to right.  Returns how many tokens are left. */
 static size_t merge_all(uint16_t *tokens, size_t n, const struct merge *merge)
 {
     size_t to = 0;
@@ -145,7 +145,8 @@ static size_t merge_all(uint16_t *tokens, size_t n, const struct merge *merge)
     return to;
 }
 
-/* The textbook's way: of all merges that the word has the first one that was learnt, everywhere, from left to right. */
+/* The textbook's way: of all merges that fit in the word, it takes the one that was learnt first, merges it everywhere,
+ * and begins anew. */
 struct textbook {
     const struct bpe *bpe;
     uint16_t *tokens;

@@ -270,7 +270,7 @@ TEST(a_task_and_its_gap_say_what_was_waited_for)
     assert_contains(said, "waited 12.00 ms for send L1 on stage1 send 2 (pipeline)");
     move_mouse(view, (int)x_of(view, 14e6), row_of_lane(view, 0, view->tracks[0]->trace->tasks[0].lane)->y + 5);
     struct pick behind = pick_after_gap(view);
-    assert_true(!is_picked(&view->mouse.hover));
+    assert_false(is_picked(&view->mouse.hover));
     assert_int_equal(behind.record, view->selection.task.record);
     move_mouse(view, (int)x_of(view, 14e6), 5); /* above the rows */
     behind = pick_after_gap(view);
@@ -417,7 +417,7 @@ TEST(a_place_of_memory_lists_its_tensors)
         const struct amount *held = amount_at(use, clock_of(view->tracks[0], axis_at(view, x)));
         assert_int_equal(view->selection.region.kind, PLACE);
         assert_int_equal(view->selection.region.device, device);
-        assert_true(!is_picked(&view->selection.task));
+        assert_false(is_picked(&view->selection.task));
         assert_close(view->selection.panel.bytes, (double)use->sums[held - use->amounts].sum, 0);
     }
     run_script(view, "click:600,118"); /* selects a task in place of a region */

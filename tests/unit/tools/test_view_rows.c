@@ -358,7 +358,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     assert_true(poll_view(view));
     assert_false(view->tracks[0]->folded[0]); /* the folded device was another machine's */
     assert_below(view->layout.n_rows, rows);
-    assert_true(!is_picked(&view->selection.task));
+    assert_false(is_picked(&view->selection.task));
     assert_int_equal(view->selection.region.kind, NO_REGION);
     struct view *fresh = open_test_view(trace, NULL, 1280, 720, 1);
     assert_int_equal(view->n_layers, fresh->n_layers);

@@ -82,7 +82,7 @@ TEST(the_journey_has_the_edges_that_a_hand_finds)
     expect_edges(journey.list, edges, COUNT(edges));
     assert_true(journey.list->tasks[0]->flush);
     assert_true(journey.list->tasks[3]->flush);
-    assert_true(!journey.list->tasks[2]->flush);
+    assert_false(journey.list->tasks[2]->flush);
     expect_sound("the list", journey.list, NULL);
     end_journey(&journey);
 }

@@ -384,8 +384,8 @@ TEST(a_serial_run_creates_no_thread)
     must(finish_lists(world->pool, &world->list, 1));
     free(run_world(world, SERIAL));
     for (int i = 0; i < machine->n_lanes; i++) {
-        assert_true(!machine->lanes[i]->thread);
-        assert_true(!machine->lanes[i]->forwarder);
+        assert_null(machine->lanes[i]->thread);
+        assert_null(machine->lanes[i]->forwarder);
     }
     free_world(world);
     close_used(machine);

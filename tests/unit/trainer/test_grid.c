@@ -42,10 +42,10 @@ static int most_devices, steps;
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* On each device, of its topmost slab: bytes in use from the start, those that persist, and where the tensor begins
- * that ends highest. */
-struct heights {
-    size_t used, kept, top;
+struct heights { /* offsets in a slab */
+    size_t used; /* where its highest tensor ends */
+    size_t kept; /* where the highest of those ends that persist */
+    size_t top;  /* where its highest tensor begins */
 };
 
 static struct heights find_heights(const struct trainer *trainer, int device, int slab)

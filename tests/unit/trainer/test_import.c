@@ -164,7 +164,7 @@ static const char *one_step(void)
                    write_text("windows.txt", "%s", text));
 }
 
-/* On the command line; without anybody's word a guess is said as one. */
+/* The number of heads comes from config.json or from --heads.  Where neither says it, yard guesses it, and says so. */
 TEST(heads_that_nobody_says_are_guessed_aloud)
 {
     const char *said = model_folder("heads", &(struct variant){0}, "{" SIZES "}"), *step = one_step();

@@ -326,7 +326,7 @@ TEST(the_loss_is_what_plain_c_gives)
 
 /* ---- long loops -------------------------------------------------------------------------------------------------- */
 
-/* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all the same. */
+/* On a driver with short loops a micro-batch may have as many tokens (src/trainer/model/build.c). */
 TEST(the_longest_loops_give_what_plain_c_gives)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };

@@ -168,7 +168,7 @@ TEST(column_sums_keep_their_order)
 
 /* ---- long loops -------------------------------------------------------------------------------------------------- */
 
-/* As many tokens as a micro-batch may have on a driver with short loops (src/trainer/model/build.c), all the same. */
+/* On a driver with short loops a micro-batch may have as many tokens (src/trainer/model/build.c). */
 TEST(the_longest_sums_are_right)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };

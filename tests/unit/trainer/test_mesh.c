@@ -20,16 +20,17 @@
 TEST(every_device_has_one_place)
 {
     struct mesh mesh = {.dp = 3, .pp = 4, .tp = 2, .chunks = 2};
-    bool taken[24] = {false};
-    for (int k = 0; k < mesh.dp; k++)
-        for (int i = 0; i < n_stages(&mesh) * mesh.tp; i++) {
-            int stage = i / mesh.tp, rank = rank_at(&mesh, k, stage) + i % mesh.tp;
-            assert_int_equal(dp_of(&mesh, rank), k);
-            assert_int_equal(tp_of(&mesh, rank), i % mesh.tp);
-            assert_true(has_stage(&mesh, rank, stage));
-            assert_true(!has_stage(&mesh, rank, stage + 1));
-            taken[rank] = true;
-        }
+    bool taken[3 * 4 * 2] = {false}; /* by rank */
+    for (int dp = 0; dp < mesh.dp; dp++)
+        for (int stage = 0; stage < n_stages(&mesh); stage++)
+            for (int tp = 0; tp < mesh.tp; tp++) {
+                int rank = rank_at(&mesh, dp, stage) + tp;
+                assert_int_equal(dp_of(&mesh, rank), dp);
+                assert_int_equal(tp_of(&mesh, rank), tp);
+                assert_true(has_stage(&mesh, rank, stage));
+                assert_false(has_stage(&mesh, rank, stage + 1)); /* which is on the next device */
+                taken[rank] = true;
+            }
     for (int rank = 0; rank < n_ranks(&mesh); rank++)
         assert_true(taken[rank]);
 }

@@ -66,7 +66,7 @@ static void expect_sound_order(const struct mesh *mesh, int device, int micros, 
         }
 }
 
-/* So many tapes a device keeps at most, by the paper of each order; 0: the paper has no such formula. */
+/* How many tapes a device keeps at most, by the formula of the order's paper; 0: the paper has no such formula. */
 static int tapes_of_paper(enum pipeline kind, int pp, int device, int micros)
 {
     int behind = pp - device; /* this device and those of later stages */

@@ -22,7 +22,8 @@ static const struct config small = {.layers = 1, .heads = 4, .channels = 32, .se
 
 /* ---- engines ----------------------------------------------------------------------------------------------------- */
 
-/* The second device runs one work-item at a time, so its product is a kernel of ours; the first device's is CLBlast's. */
+/* The second device runs one work-item at a time, so its product is a kernel of ours.  That of the first device is
+ * CLBlast's. */
 TEST(each_device_has_its_engine)
 {
     struct costs *costs = read_costs("data/hardware/server.txt");

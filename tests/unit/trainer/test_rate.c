@@ -10,11 +10,12 @@
  * The formulas are in rate.h.  The cosine's is nanoGPT's, whose steps count from 0.
  */
 #include "tests/support/child.h"
+#include "trainer/base/error.h"
 #include "trainer/settings/rate.h"
 
 #include <math.h>
 
-/* Up to the rounding of a formula that is written in another order. */
+/* The tolerance is for the rounding of a formula that is written in another order. */
 static void expect_rate(const struct rate *rate, int64_t step, double expected)
 {
     double found = learning_rate(rate, step);

@@ -94,7 +94,7 @@ static char *read_until_end(int master, pid_t child, const char *stop, size_t *n
     return all;
 }
 
-/* On a terminal of so many columns; Ctrl-C is typed when `stop` has been shown. */
+/* Runs yard with these words on a terminal of so many columns, and types Ctrl-C when `stop` has been shown. */
 static struct screen show(int columns, const char *terminal, const char *stop, const char *words)
 {
     struct screen screen = {.code = -1};
