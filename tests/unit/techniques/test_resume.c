@@ -142,7 +142,7 @@ TEST(a_saved_model_is_its_checkpoint_exported)
     }
 }
 
-/* A state that one mesh has saved is the same to the bit once another mesh has loaded it: all of it, or values alone. */
+/* A state that one mesh has saved is the same bits once another mesh has loaded it: all of it, or values alone. */
 TEST(any_mesh_loads_any_other)
 {
     need_own_products();
