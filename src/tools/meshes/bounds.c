@@ -358,8 +358,8 @@ static void bound_memory(struct mesh_candidate *candidate, const struct load *lo
 /* ---- a candidate: both ------------------------------------------------------------------------------------------- */
 
 /* Sets what the first stage of a device waits for: `previous` is the device before it, `stage` that one's stage. */
-static void set_first_wait(struct load *load, const struct load *previous, const struct stage *stage,
-                           const struct step_form *form)
+static void set_waits_of_device(struct load *load, const struct load *previous, const struct stage *stage,
+                                const struct step_form *form)
 {
     load->before = previous->before + stage->sum.forward;
     load->after = previous->after + (form->splits ? 0 : stage->sum.backward);
@@ -376,7 +376,7 @@ static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sk
         stages[number] = sum_stage(mesh, sketch, number);
         load->parameters += stages[number].sum.parameter_bytes;
         if (number > 0 && number < mesh->pp)
-            set_first_wait(load, &loads[number - 1], &stages[number - 1], form);
+            set_waits_of_device(load, &loads[number - 1], &stages[number - 1], form);
     }
     return stages;
 }

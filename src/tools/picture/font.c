@@ -48,7 +48,7 @@ static unsigned char *unpack_letters(void)
 }
 
 /* Does a row of the cell cover any pixel?  `along` is 1 for a row; where it is the stride, this looks at a column. */
-static bool covers_any(const unsigned char *cell, size_t along, int n)
+static bool has_pixel(const unsigned char *cell, size_t along, int n)
 {
     bool any = false;
     for (int i = 0; i < n; i++)
@@ -62,17 +62,17 @@ static struct letter find_letter(unsigned char *cell, int width, int height, int
     struct letter letter = {.advance = cell[0], .width = width, .height = height};
     int x = 0, y = 0;
     cell[0] = 0;
-    while (letter.height > 0 && !covers_any(cell + (size_t)(y + letter.height - 1) * stride, 1, width))
+    while (letter.height > 0 && !has_pixel(cell + (size_t)(y + letter.height - 1) * stride, 1, width))
         letter.height--;
-    while (letter.height > 0 && !covers_any(cell + (size_t)y * stride, 1, width)) {
+    while (letter.height > 0 && !has_pixel(cell + (size_t)y * stride, 1, width)) {
         y++;
         letter.height--;
     }
-    while (letter.height > 0 && !covers_any(cell + x, stride, height)) {
+    while (letter.height > 0 && !has_pixel(cell + x, stride, height)) {
         x++;
         letter.width--;
     }
-    while (letter.height > 0 && !covers_any(cell + x + letter.width - 1, stride, height))
+    while (letter.height > 0 && !has_pixel(cell + x + letter.width - 1, stride, height))
         letter.width--;
     letter.cover = cell + (size_t)y * stride + x;
     letter.left = x - LEFT;

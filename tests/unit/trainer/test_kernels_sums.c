@@ -65,7 +65,7 @@ struct norm_inputs {
 static const struct norm_inputs good_inputs = {.partial = {1, 1, 2},
                                                .loss = {3, 4}}; /* the norm: sqrt(1 + 1 + 2) = 2 */
 
-static void finish_norm(float *state, struct norm_inputs inputs)
+static void run_norm_finish(float *state, struct norm_inputs inputs)
 {
     float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
     RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(inputs.partial, BLOCKS), I(BLOCKS),
@@ -75,7 +75,7 @@ static void finish_norm(float *state, struct norm_inputs inputs)
 /* A good step after one with a bad block sum or loss: training stays halted. */
 static void expect_halt_lasts(float *state)
 {
-    finish_norm(state, good_inputs);
+    run_norm_finish(state, good_inputs);
     assert_close(state[STATE_NORM], 2, 0);
     assert_close(state[STATE_HALTED], 1, 0);
 }
@@ -85,7 +85,7 @@ static void expect_halt_by_block(float bad, int block)
     float state[STATE_SIZE] = {0};
     struct norm_inputs inputs = good_inputs;
     inputs.partial[block] = bad;
-    finish_norm(state, inputs);
+    run_norm_finish(state, inputs);
     assert_true(!isfinite(state[STATE_NORM]));
     assert_close(state[STATE_HALTED], 1, 0);
     expect_halt_lasts(state);
@@ -96,7 +96,7 @@ static void expect_halt_by_loss(float bad, int rank)
     float state[STATE_SIZE] = {0};
     struct norm_inputs inputs = good_inputs;
     inputs.loss[rank] = bad;
-    finish_norm(state, inputs);
+    run_norm_finish(state, inputs);
     assert_close(state[STATE_NORM], 2, 0);
     assert_close(state[STATE_HALTED], 1, 0);
     expect_halt_lasts(state);
