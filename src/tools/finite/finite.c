@@ -108,7 +108,7 @@ static bool run_until_not_finite(struct list *list, uint32_t iteration, struct f
 
 /* Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not, AdamW has changed the
  * parameters. */
-static void fail_with_first(struct trainer *trainer, uint32_t step, const struct result *result)
+static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     struct first_bad bad;
     const float zeros[STATE_SIZE] = {0};

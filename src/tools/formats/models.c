@@ -205,7 +205,7 @@ static bool is_aside(const struct form *form) { return form->noun == of_training
 /* Is this the form of a file that any folder may have, and that says nothing of a model? */
 static bool is_unrelated(const struct form *form) { return form->way == to_train_on || form->way == unpack; }
 
-static _Noreturn void refuse_other_name(const char *folder, const char *name)
+static _Noreturn void fail_for_name(const char *folder, const char *name)
 {
     if (strstr(name, "-of-"))
         fail(EXIT_USAGE, "%s has shards of a model, such as %s, but no %s, which says what is in which: fetch it too",
@@ -230,7 +230,7 @@ static void look_at_file(struct found_file *found, const char *folder, const cha
     char *path = join_path(folder, name);
     if (is_readable_file(path)) {
         if (ends_with(path, ".safetensors") || has_magic(path, LLMC_MODEL_MAGIC))
-            refuse_other_name(folder, name);
+            fail_for_name(folder, name);
         struct form form = is_json(path) ? (struct form){.noun = NULL} : read_form(path);
         bool tells_more = !found->form.noun || (is_aside(&found->form) && !is_aside(&form));
         if (form.noun && !is_unrelated(&form) && tells_more) {

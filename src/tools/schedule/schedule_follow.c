@@ -45,7 +45,7 @@ static const struct turn_cell *cell_to_do(const struct following *following, siz
 
 /* No row can go on, since each waits for a cell of another row, or a later one of its own.  A walk from each row to the
  * row that it waits for ends among rows that wait in a ring. */
-static _Noreturn void refuse_ring(const struct following *following)
+static _Noreturn void fail_in_ring(const struct following *following)
 {
     struct turn need;
     size_t row = 0;
@@ -95,7 +95,7 @@ static size_t do_round(struct following *following)
         n += following->done[row];
     }
     if (n == 0)
-        refuse_ring(following);
+        fail_in_ring(following);
     for (size_t row = 0; row < following->schedule->n; row++)
         following->next[row] += following->done[row];
     return n;

@@ -37,7 +37,7 @@ struct list_reading {
 };
 
 /* Ends the program (EXIT_USAGE) with "FILE, task 12 backward: " and the sentence by printf rules. */
-#define refuse_task(reading, t, ...)                                                                                   \
+#define fail_in_task(reading, t, ...)                                                                                  \
     fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->schedule->name, (t)->index, (t)->name,                          \
          format_string(__VA_ARGS__))
 
@@ -45,7 +45,7 @@ struct list_reading {
 static int micro_of(const struct list_reading *reading, const struct task *task)
 {
     if (task->micro >= MOST_MICROS)
-        refuse_task(reading, task, "a schedule has micro-batches below %d", MOST_MICROS);
+        fail_in_task(reading, task, "a schedule has micro-batches below %d", MOST_MICROS);
     return MAX(task->micro, 0);
 }
 
@@ -72,17 +72,17 @@ static int enter_stage(struct list_reading *reading, const struct task *task)
     if (reading->forward_was_sent[micro])
         stage++;
     if (stage >= MOST_STAGES)
-        refuse_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
+        fail_in_task(reading, task, "a schedule has fewer than %d stages", MOST_STAGES);
     reading->forward_stage[micro] = stage;
     reading->forward_was_sent[micro] = false;
     int *stage_device = &reading->device_of_stage[stage];
     if (*stage_device == NONE)
         *stage_device = device;
     if (*stage_device != device)
-        refuse_task(reading, task,
-                    "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a "
-                    "stage, and a send between two",
-                    task->lane->device->id, micro, stage, reading->list->pool->machine->devices[*stage_device].id);
+        fail_in_task(reading, task,
+                     "it is on %s, and micro-batch %d is on stage %d, which is on %s: the form has one device for a "
+                     "stage, and a send between two",
+                     task->lane->device->id, micro, stage, reading->list->pool->machine->devices[*stage_device].id);
     return stage;
 }
 
@@ -195,8 +195,8 @@ static void add_backward_turn(struct list_reading *reading, const struct task *t
     struct row *row = &reading->rows[task->lane->device->index];
     enum computation computation = computation_of(task);
     if (!maker)
-        refuse_task(reading, task,
-                    "cannot tell which stage this backward belongs to: it reads nothing that a forward has made");
+        fail_in_task(reading, task,
+                     "cannot tell which stage this backward belongs to: it reads nothing that a forward has made");
     if (computation == WEIGHT_GRADIENT && !has_input_gradient(row, maker))
         computation = BACKWARD;
     const struct turn_cell cell = {.turns = {{computation, maker->stage, maker->micro}}, .n = 1, .task = task};

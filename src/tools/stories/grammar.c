@@ -23,7 +23,7 @@ static const double ENDED = 1e-15; /* all stories but such a share have ended */
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-#define refuse(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line).number, __VA_ARGS__)
+#define fail_in_line(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line).number, __VA_ARGS__)
 
 /* The number of the block that has that name, the first word of its head; `blocks->n`: there is none. */
 static size_t find_block(const struct blocks *blocks, const char *name)
@@ -38,7 +38,7 @@ static size_t need_table(const struct stories *stories, struct source_line line,
 {
     size_t t = find_block(&stories->tables, name);
     if (t == stories->tables.n)
-        refuse(stories, line, "there is no table \"%s\"", name);
+        fail_in_line(stories, line, "there is no table \"%s\"", name);
     return t;
 }
 
@@ -57,13 +57,13 @@ static void refuse_if_too_long(const struct stories *stories, struct source_line
 {
     const char *last = line.word[line.n - 1];
     if (last + strlen(last) - line.word[0] > LONGEST_LINE)
-        refuse(stories, line, "a line can have %d bytes at most: cut its phrase into two scenes", LONGEST_LINE);
+        fail_in_line(stories, line, "a line can have %d bytes at most: cut its phrase into two scenes", LONGEST_LINE);
 }
 
 /* Ends the program, since the line had to begin a table or a scene. */
-static _Noreturn void refuse_head(const struct stories *stories, struct source_line line)
+static _Noreturn void fail_in_head(const struct stories *stories, struct source_line line)
 {
-    refuse(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
+    fail_in_line(stories, line, "expected `table NAME COLUMN...` or `scene NAME TABLE...`, not \"%s\"", line.word[0]);
 }
 
 static void append_item(struct block *block, struct source_line line)
@@ -81,7 +81,7 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
     if (strcmp(line.word[0], "scene") == 0)
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
-        refuse_head(stories, line);
+        fail_in_head(stories, line);
     blocks->blocks = grow(blocks->blocks, &blocks->cap, blocks->n + 1, sizeof *blocks->blocks);
     struct block *block = &blocks->blocks[blocks->n++];
     *block = (struct block){.head = {.number = line.number, .word = line.word + 1, .n = line.n - 1}};
@@ -112,7 +112,7 @@ static void cut_into_lines(struct stories *stories)
         else if (last)
             append_item(last, line);
         else
-            refuse_head(stories, line);
+            fail_in_head(stories, line);
     }
 }
 
@@ -121,17 +121,17 @@ static void refuse_if_repeated_or_empty(const struct stories *stories, const str
 {
     const char *name = block->head.word[0];
     if (find_block(all, name) < (size_t)(block - all->blocks))
-        refuse(stories, block->head, "there is a %s of that name above; give this one another name", noun);
+        fail_in_line(stories, block->head, "there is a %s of that name above; give this one another name", noun);
     if (block->n == 0)
-        refuse(stories, block->head, "there is nothing below \"%s\"; add indented lines", name);
+        fail_in_line(stories, block->head, "there is nothing below \"%s\"; add indented lines", name);
 }
 
 static void refuse_if_too_many(const struct stories *stories, const struct blocks *all, const struct block *block,
                                size_t most)
 {
     if (block->n >= NO_ROW || all->n > most)
-        refuse(stories, block->head, "there can be %d tables, and %d lines below the head of a table or scene", TABLES,
-               NO_ROW - 1);
+        fail_in_line(stories, block->head, "there can be %d tables, and %d lines below the head of a table or scene",
+                     TABLES, NO_ROW - 1);
 }
 
 static void refuse_if_blocks_are_wrong(const struct stories *stories)
@@ -141,8 +141,9 @@ static void refuse_if_blocks_are_wrong(const struct stories *stories)
         refuse_if_repeated_or_empty(stories, &stories->tables, block, "table");
         for (size_t i = 0; i < block->n; i++)
             if (block->items[i].n != block->head.n - 1)
-                refuse(stories, block->items[i],
-                       "expected a word for each column of \"%s\"; write _ for a blank in a word", block->head.word[0]);
+                fail_in_line(stories, block->items[i],
+                             "expected a word for each column of \"%s\"; write _ for a blank in a word",
+                             block->head.word[0]);
         refuse_if_too_many(stories, &stories->tables, block, TABLES);
     }
     for (size_t k = 0; k < stories->scenes.n; k++) {
@@ -166,15 +167,15 @@ static size_t reach(struct stories *stories, struct source_line from, const char
 {
     size_t found = find_block(&stories->scenes, name);
     if (found == stories->scenes.n)
-        refuse(stories, from, "there is no scene \"%s\"", name);
+        fail_in_line(stories, from, "there is no scene \"%s\"", name);
     struct state wanted = {.scene = &stories->scenes.blocks[found]};
     for (size_t t = 0; t < stories->tables.n; t++) {
         const char *table = stories->tables.blocks[t].head.word[0];
         bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
-            refuse(stories, from, "scene \"%s\" remembers \"%s\", which is neither remembered nor drawn here", name,
-                   table);
+            fail_in_line(stories, from, "scene \"%s\" remembers \"%s\", which is neither remembered nor drawn here",
+                         name, table);
     }
     for (size_t i = 0; i < stories->n_states; i++)
         if (stories->states[i].scene == wanted.scene && memcmp(stories->states[i].row, wanted.row, TABLES) == 0)
@@ -204,8 +205,8 @@ static void add_phrase(struct stories *stories, const struct choice *choice, con
             *c = '\n';
     }
     if (stories->n_phrases == MOST_PHRASES)
-        refuse(stories, choice->line, "with this the grammar has over %d phrases: let its scenes remember less",
-               MOST_PHRASES);
+        fail_in_line(stories, choice->line, "with this the grammar has over %d phrases: let its scenes remember less",
+                     MOST_PHRASES);
     stories->phrases = grow(stories->phrases, &stories->cap_phrases, stories->n_phrases + 1, sizeof *stories->phrases);
     stories->phrases[stories->n_phrases++] =
         (struct phrase){.bytes = bytes, .n = strlen(bytes), .share = share, .next = next};
@@ -224,7 +225,7 @@ static size_t find_field(const struct stories *stories, struct source_line line,
     if (dot)
         *column = choice_number(stories->tables.blocks[t].head.word + 1, dot + 1);
     if (*column < 0)
-        refuse(stories, line, "table \"%s\" has no column \"%s\"", name, dot + 1);
+        fail_in_line(stories, line, "table \"%s\" has no column \"%s\"", name, dot + 1);
     free(name);
     return t;
 }
@@ -243,7 +244,7 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
     }
     const char *close = strchr(open, '}');
     if (!close)
-        refuse(stories, choice->line, "\"%s\" has no }", open);
+        fail_in_line(stories, choice->line, "\"%s\" has no }", open);
     int column;
     size_t t = find_field(stories, choice->line, open, close, &column);
     const struct block *table = &stories->tables.blocks[t];
@@ -275,7 +276,7 @@ static double add_choice(struct stories *stories, size_t state, struct source_li
     bool has_weight = !*end && weight > 0 && weight < 1e6;
     bool has_arrow = line.n >= 4 && strcmp(line.word[line.n - 2], "->") == 0;
     if (!has_weight || !has_arrow)
-        refuse(stories, line, "expected `WEIGHT PHRASE -> SCENE`, not \"%s ...\"", line.word[0]);
+        fail_in_line(stories, line, "expected `WEIGHT PHRASE -> SCENE`, not \"%s ...\"", line.word[0]);
     for (size_t i = 1; i < line.n - 2; i++)
         append_text(&text, i > 1 ? " %s" : "%s", line.word[i]);
     memcpy(choice.row, stories->states[state].row, TABLES);
@@ -291,10 +292,11 @@ static void refuse_if_one_begins_another(const struct stories *stories, const st
     for (size_t i = first + 1; i < end; i++) {
         const struct phrase *phrase = &stories->phrases[i - 1], *longer = &stories->phrases[i];
         if (strncmp(phrase->bytes, longer->bytes, phrase->n) == 0)
-            refuse(stories, scene->head,
-                   "this scene can say \"%s\", and also \"%s\": where one phrase begins another, it cannot be told "
-                   "which was said",
-                   make_printable(phrase->bytes, ONE_LINE), make_printable(longer->bytes, ONE_LINE));
+            fail_in_line(
+                stories, scene->head,
+                "this scene can say \"%s\", and also \"%s\": where one phrase begins another, it cannot be told "
+                "which was said",
+                make_printable(phrase->bytes, ONE_LINE), make_printable(longer->bytes, ONE_LINE));
     }
 }
 

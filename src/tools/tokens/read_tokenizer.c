@@ -384,7 +384,7 @@ static struct bpe *read_llmc(const char *path)
 
 /* ---- any of them ------------------------------------------------------------------------------------------------ */
 
-static _Noreturn void refuse_tokenizer(const char *path, const char *why)
+static _Noreturn void fail_in_tokenizer(const char *path, const char *why)
 {
     fail(EXIT_USAGE,
          "%s is not a tokenizer: it %s; expected Hugging Face's tokenizer.json, or vocab.json with merges.txt beside "
@@ -402,7 +402,7 @@ struct bpe *read_bpe(const char *path)
     refuse_if_other_kind(vocab_path, KIND_OTHER, "a tokenizer");
     char *text = read_text(vocab_path);
     if (!begins_json(text))
-        refuse_tokenizer(path, "is no JSON object");
+        fail_in_tokenizer(path, "is no JSON object");
     json_t *json = parse_json(vocab_path, text);
     free(text);
     struct bpe *bpe = NULL;
@@ -413,7 +413,7 @@ struct bpe *read_bpe(const char *path)
         bpe = read_two_files(vocab_path, merges_path, json);
         free(merges_path);
     } else {
-        refuse_tokenizer(path, "has no \"model\"");
+        fail_in_tokenizer(path, "has no \"model\"");
     }
     json_decref(json);
     free(vocab_path);
