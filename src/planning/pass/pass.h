@@ -75,7 +75,7 @@ struct run_facts {      /* what passes know of the training whose list they rewr
     uint64_t seed;      /* the training's: random numbers of a pass follow from it */
     bool clipped;       /* updates wait for the norm, and so for the last backward */
     bool paced;         /* the step runs as predicted */
-    bool draw;          /* decisions within the step are drawn at random, to show that no bit depends on them */
+    bool drawn;         /* decisions within the step are drawn at random, to show that no bit depends on them */
     uint64_t draw_seed; /* the seed of these */
     bool gather;        /* parameters lie in shards, and are gathered a layer before their use */
     bool trial;         /* the training is a few steps to measure with: nothing is stored, and no time is known */

@@ -18,7 +18,7 @@ struct run_facts facts_of(const struct settings *settings)
         .seed = (uint64_t)settings->seed,
         .clipped = settings->clip > 0,
         .paced = settings->demands.paced,
-        .draw = settings->demands.draw_seed >= 0 && !settings->demands.trial,
+        .drawn = settings->demands.draw_seed >= 0 && !settings->demands.trial,
         .draw_seed = (uint64_t)settings->demands.draw_seed,
         .gather = settings->zero == 3,
         .trial = settings->demands.trial,

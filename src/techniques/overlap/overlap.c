@@ -428,7 +428,7 @@ static void move_bucket(struct update_mover *mover, const struct update_buckets 
 }
 
 /* First the buckets with C, in the order in which they are released; then those with L, in the reverse order. */
-void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const unsigned char *side)
+void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const side_byte *side)
 {
     for (size_t k = 0; k < buckets->n; k++)
         if (side[k] == ON_CPU)

@@ -15,15 +15,15 @@
  *
  * Source: that of overlap.c.
  */
-#include "overlap.h"
+#include "overlap_plan.h"
 
 #include <math.h>
 
 /* The first k buckets, which are released before all others, are on the side `earliest`. */
-static void choose_earliest(const struct update_survey *survey, unsigned char *side, size_t k, enum side earliest)
+static void choose_earliest(const struct update_survey *survey, side_byte *side, size_t k, enum side earliest)
 {
     for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
-        side[bucket] = (unsigned char)(bucket < k ? earliest : ON_DEVICE);
+        side[bucket] = (side_byte)(bucket < k ? earliest : ON_DEVICE);
 }
 
 /* ---- a plan as a choice ------------------------------------------------------------------------------------------ */
@@ -99,7 +99,7 @@ static void measure_device(struct update_survey *survey)
 }
 
 /* An open edit in which the buckets are on these sides. */
-static struct edit *move_to_sides(const struct update_survey *survey, const unsigned char *side)
+static struct edit *move_to_sides(const struct update_survey *survey, const side_byte *side)
 {
     struct edit *edit = open_edit(survey->list);
     struct update_mover mover = begin_moves(edit, survey->list, survey->uses, survey->cores, GRADIENTS_SHARED);
@@ -112,7 +112,7 @@ static struct edit *move_to_sides(const struct update_survey *survey, const unsi
 static void measure_on_cpu(struct update_survey *survey, size_t bucket)
 {
     struct list *list = survey->list;
-    unsigned char side[MOST_BUCKETS];
+    side_byte side[MOST_BUCKETS];
     memset(side, ON_DEVICE, sizeof side);
     side[bucket] = ON_CPU;
     struct edit *edit = move_to_sides(survey, side);
@@ -130,7 +130,7 @@ static void measure_on_cpu(struct update_survey *survey, size_t bucket)
 static void measure_serial(struct update_survey *survey)
 {
     struct list *list = survey->list;
-    unsigned char side[MOST_BUCKETS];
+    side_byte side[MOST_BUCKETS];
     memset(side, ON_CPU, sizeof side);
     struct edit *edit = move_to_sides(survey, side);
     for (const struct task *task = list->sentinel->next; task != list->sentinel; task = task->next)
@@ -160,7 +160,7 @@ static size_t count_shares(const struct update_survey *survey)
 
 /* Writes a row of starts to starts[]: 0/shares, 1/shares ... of the buckets are on that side, the others on the device.
  * Returns where the row ends. */
-static unsigned char *add_row(const struct update_survey *survey, unsigned char *starts, size_t shares,
+static unsigned char *add_starts(const struct update_survey *survey, unsigned char *starts, size_t shares,
                               enum sharing sharing, enum side side)
 {
     struct update_plan plan = {.sharing = sharing};
@@ -185,7 +185,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
     unsigned char *end = starts;
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++)
-            end = add_row(survey, end, shares, sharing, side);
+            end = add_starts(survey, end, shares, sharing, side);
     size_t n_starts = (size_t)(end - starts) / n;
     best->score = choose(question, starts, n_starts, found);
     choice_to_plan(found, n, best);

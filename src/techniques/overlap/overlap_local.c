@@ -37,7 +37,7 @@
  *
  * Source: that of overlap.c.
  */
-#include "overlap.h"
+#include "overlap_plan.h"
 
 #include "cl/shared.h" /* defines: side_bit */
 #include "trainer/run/run.h"
@@ -54,8 +54,8 @@ struct side_chooser {                     /* chooses the side of an update */
     host_function *work;                  /* what a slice does on the host */
     double device_takes, cpu_should_take; /* seconds, as predicted */
     uint32_t n_slices;                    /* how many slices the update has on the host */
-    bool random;                          /* see struct local_rule */
-    uint64_t seed, nth; /* nth: its number among the updates of the list; from both follow its random numbers */
+    bool drawn;                           /* see struct local_rule */
+    uint64_t draw_seed, nth; /* nth: its number among the updates of the list; from both follow its random numbers */
 
     /* guarded by `lock` */
     uint32_t iteration; /* the one in which it was asked last */
@@ -95,8 +95,8 @@ enum { STEPS_BACK = 8 };
 static void choose_side(struct side_chooser *chooser, uint32_t iteration)
 {
     chooser->iteration = iteration;
-    if (chooser->random)
-        chooser->on_cpu = random_uniform(chooser->seed, STREAM_SIDE, iteration, chooser->nth) < 0.5;
+    if (chooser->drawn)
+        chooser->on_cpu = random_uniform(chooser->draw_seed, STREAM_SIDE, iteration, chooser->nth) < 0.5;
     else
         chooser->on_cpu = goes_to_cpu(sum_backlog(chooser, now_ns()), chooser->device_takes);
     chooser->has_begun = false;
@@ -355,14 +355,14 @@ static void list_on_both_sides(struct update_mover *mover, struct local_rule *ru
     move_state(&sides, device_update);
     chooser->device_takes = seconds_alone(sides.costs, update);
     chooser->cpu_takes = chooser->cpu_should_take;
-    chooser->random = rule->random;
-    chooser->seed = rule->seed;
+    chooser->drawn = rule->drawn;
+    chooser->draw_seed = rule->draw_seed;
     add_chooser(rule, chooser);
     list->restore_state = return_state;
 }
 
 void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, size_t n_fixed,
-                                const unsigned char *side)
+                                const side_byte *side)
 {
     rule->choosers = NULL;
     for (size_t i = 0; i < mover->uses->n; i++) {

@@ -1,9 +1,9 @@
 /* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will choose.
  *
  *     predict_sides()    follows the rule through the forecast of the list with all updates on the device
- *     expect_sides()     makes a plan of what predict_sides() says, scores it, and changes it where it does not fit
+ *     plan_expected_sides()     makes a plan of what predict_sides() says, scores it, and changes it where it does not fit
  */
-#include "overlap.h"
+#include "overlap_plan.h"
 
 #include <math.h>
 
@@ -12,7 +12,7 @@
 /* When the bucket is released.  In the forecast the device does all updates; the time of those that the CPU does
  * instead is subtracted. */
 static double released_at(const struct update_survey *survey, const struct forecast *forecast,
-                          const unsigned char *side, size_t bucket)
+                          const side_byte *side, size_t bucket)
 {
     const struct update_bucket *buckets = survey->buckets.all;
     const struct lane *lane = forecast->tasks[buckets[bucket].first_update]->lane;
@@ -29,7 +29,7 @@ static double released_at(const struct update_survey *survey, const struct forec
 
 /* Seconds that the CPU will still need, at the time `now`, for those buckets before this one that it was given.  The
  * updates of bucket k end at ends[k]. */
-static double predict_backlog(const struct update_survey *survey, const unsigned char *side, const double *ends,
+static double predict_backlog(const struct update_survey *survey, const side_byte *side, const double *ends,
                               size_t bucket, double now)
 {
     double left = 0;
@@ -41,7 +41,7 @@ static double predict_backlog(const struct update_survey *survey, const unsigned
 
 /* predict_sides() where the list could be simulated. */
 static void follow_rule(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
-                        unsigned char *side)
+                        side_byte *side)
 {
     size_t n = survey->buckets.n;
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
@@ -63,14 +63,14 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
 }
 
 void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
-                   unsigned char *side)
+                   side_byte *side)
 {
     memset(side, ON_CPU, survey->buckets.n);
     if (forecast->spans)
         follow_rule(survey, forecast, n_fixed, side);
 }
 
-void expect_sides(const struct local_rule *rule, const struct question *question, struct update_plan *expected)
+void plan_expected_sides(const struct local_rule *rule, const struct question *question, struct update_plan *expected)
 {
     struct forecast forecast = forecast_list(rule->survey->list, rule->survey->costs);
     predict_sides(rule->survey, &forecast, 0, expected->side);

@@ -16,7 +16,7 @@
  * A plan that needs more bytes than a device has is refused.  But where a pass that runs later makes room, the plan may
  * fit after it: which plans are taken then is a matter of its own (overlap_room.c).
  */
-#include "overlap.h"
+#include "overlap_plan.h"
 #include "planning/pass/traits.h"
 #include "planning/search/choice_text.h"
 #include "trainer/train/hooks.h"
@@ -39,13 +39,13 @@ static enum overlap mode_of(const struct run_facts *facts)
 
 static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts) != OVERLAP_OFF; }
 
-static bool decides(void) { return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL; }
+static bool mode_has_choices(void) { return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL; }
 
 /* A plan that is there already needs no times. */
 static unsigned traits_by_options(void)
 {
     const char *path = overlap_options.plan_file;
-    if (!decides())
+    if (!mode_has_choices())
         return 0;
     return path && access(path, F_OK) == 0 ? CHOOSES_EARLY : CHOOSES_EARLY | WANTS_TIMES;
 }
@@ -66,7 +66,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     survey->cores = MAX((int)spare_cores(list->pool->machine), 1);
     survey->timed = n > 0 && has_times(list, costs);
     set_decisions(survey);
-    planner->rule = (struct local_rule){.random = facts->draw, .seed = facts->draw_seed, .survey = survey};
+    planner->rule = (struct local_rule){.drawn = facts->drawn, .draw_seed = facts->draw_seed, .survey = survey};
     return planner;
 }
 
@@ -97,9 +97,7 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
         name[bucket] = survey->buckets.all[bucket].name;
     planner->is_from_file = read_choice(path, &text, best->side);
     if (planner->is_from_file) {
-        struct scoring scoring = {.planner = planner, .remade = plans->remade};
-        const struct question question = question_of(&scoring, 0);
-        try_plan(&question, best);
+        try_with(planner, plans->remade, best);
         append_text(&report->reason, "read from %s: ", path);
     } else if (survey->timed) {
         write_choice(path, &text, best->side);
@@ -109,7 +107,7 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-static size_t count_on_cpu(const struct update_survey *survey, const unsigned char *side)
+static size_t count_on_cpu(const struct update_survey *survey, const side_byte *side)
 {
     size_t n = 0;
     for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
@@ -126,7 +124,7 @@ static double period_of(const struct update_survey *survey, const struct update_
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
-static char *make_letters(const struct update_survey *survey, const unsigned char *side)
+static char *make_letters(const struct update_survey *survey, const side_byte *side)
 {
     size_t layers = 0;
     for (size_t i = 0; i < survey->list->n; i++)
@@ -191,7 +189,7 @@ static void report_moves(const struct update_planner *planner, const struct upda
     const struct update_survey *survey = &planner->survey;
     size_t n = survey->buckets.n; /* a bucket counts as one update, however many it has */
     size_t on_cpu = count_on_cpu(survey, chosen->side);
-    bool lacks_times = n > 0 && !survey->timed && !planner->is_from_file && decides();
+    bool lacks_times = n > 0 && !survey->timed && !planner->is_from_file && mode_has_choices();
     char **reason = &report->reason;
     if (n == 0)
         append_text(reason, "the list has no update that could run on the CPU");

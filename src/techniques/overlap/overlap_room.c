@@ -1,25 +1,32 @@
 /* overlap_room.c - which plans --overlap takes where a pass that runs later makes room.
  *
  * After such a pass the list needs fewer bytes than now.  So a plan that does not fit now may fit then, and it may make
- * a shorter step than the plans that do fit now.  A *set* has a plan for each --overlap.  Three searches give three
- * sets:
+ * a shorter step than the plans that do fit now.  Three searches make plans, each a plan for each --overlap:
  *
- *     plain        with the budgets as they are
- *     unlimited    as if every device had all the bytes that a plan wants
- *     recomputed   with the budgets as they are, but as if what recompute makes again were made again already
+ *     plain        the budgets are as they are
+ *     unlimited    every device has all the bytes that a plan wants
+ *     recomputed   the budgets are as they are, and what recompute will make again is made again already
  *
- * The *asked* plan of a set is the one for the --overlap that is asked for.
+ * Which of the three is taken follows from the best plain plan, and from the passes that run later:
  *
- * If the best plain plan does not fit, later passes have to make room, and the unlimited plans are taken.  But
- * recompute says before it runs what it will make again.  So where it is the only such pass, and that is not enough for
- * the asked plan, the recomputed plans are taken.
+ *     best plain plan   passes that run later                                       plans taken
  *
- * If the best plain plan fits, the plain plans are taken.  But they may leave no room that swap could use, and so more
- * memory could make a longer step.  Therefore --swap auto is asked whether it can make the asked unlimited plan fit,
- * with a shorter step.  With 256 MiB, --clip 0 and all of --swap-what, a step of data/gallery/megatrain-options.txt
- * takes 36.5 ms with that plan, and 47.3 ms with the plain one.
+ *     does not fit      swap, without or with recompute                             unlimited
+ *     does not fit      recompute, and the unlimited plan then fits                 unlimited
+ *     does not fit      recompute, and the unlimited plan does not fit even then    recomputed
+ *     fits              --swap auto without recompute, if it can make the           unlimited
+ *                       unlimited plan fit, with a shorter step; only for
+ *                       --overlap plan and all-cpu
+ *     fits              any others                                                  plain
+ *
+ * Here *the* unlimited plan is the one for the --overlap that is asked for.  Row 3 can be told from row 2 since
+ * recompute says before it runs what it will make again.  In row 1 swap has to make room in any case.  In row 4 the
+ * plain plan may have left no room that swap could use; so --swap auto, which can tell, is asked for more.
+ *
+ * An example of row 4: with 256 MiB, --clip 0 and all of --swap-what, a step of data/gallery/megatrain-options.txt
+ * takes 36.5 ms with the unlimited plan, and 47.3 ms with the plain one.
  */
-#include "overlap.h"
+#include "overlap_plan.h"
 #include "planning/pass/traits.h"
 
 #include <math.h>
@@ -27,7 +34,7 @@
 /* A step must be shorter by more than this share, since sums of the same times differ by rounding. */
 static const double LEAST_GAIN = 1e-6;
 
-/* ---- the unlimited set ------------------------------------------------------------------------------------------ */
+/* ---- the unlimited plans ----------------------------------------------------------------------------------------- */
 
 /* Tasks point to the machine's own devices: so the limits of these are lifted, and restored in the end. */
 static struct update_plans plans_without_budgets(struct update_planner *planner)
@@ -42,12 +49,10 @@ static struct update_plans plans_without_budgets(struct update_planner *planner)
 
 /* ---- no plan fits ------------------------------------------------------------------------------------------------ */
 
-/* Does the plan fit if these tensors are made again?  remade: as remake() takes it; NULL: none are. */
+/* Does the plan fit if these tensors are made again? */
 static bool plan_fits(struct update_planner *planner, const int *remade, struct update_plan plan)
 {
-    struct scoring scoring = {.planner = planner, .remade = remade};
-    const struct question question = question_of(&scoring, 0);
-    try_plan(&question, &plan);
+    try_with(planner, remade, &plan);
     return plan.score.excess_bytes <= 0;
 }
 

@@ -1,7 +1,7 @@
 /* overlap_try.c - trying plans of --overlap: a plan's moves are made in the list, simulated, and undone.  And for
  * --overlap local: about how many buckets the running step can decide.
  */
-#include "overlap.h"
+#include "overlap_plan.h"
 #include "planning/pass/remake.h"
 #include "planning/pass/traits.h"
 
@@ -49,13 +49,20 @@ struct question question_of(struct scoring *scoring, double work)
                              .work = work};
 }
 
+void try_with(struct update_planner *planner, const int *remade, struct update_plan *plan)
+{
+    struct scoring scoring = {.planner = planner, .remade = remade};
+    const struct question question = question_of(&scoring, 0);
+    try_plan(&question, plan);
+}
+
 struct update_plans plans_within_budgets(struct update_planner *planner, const int *remade)
 {
     struct scoring scoring = {.planner = planner, .remade = remade};
     const struct question question = question_of(&scoring, OVERLAP_WORK);
     struct update_plans plans = choose_plans(&planner->survey, &question);
     if (planner->survey.timed)
-        expect_sides(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
+        plan_expected_sides(&planner->rule, &question, &plans.by_mode[OVERLAP_LOCAL]);
     else
         plans.by_mode[OVERLAP_LOCAL] = plans.by_mode[OVERLAP_PLAN];
     return plans;
@@ -83,7 +90,7 @@ static char *reason_to_decide_now(const struct task *update, const struct run_fa
 }
 
 /* Tries the list with the first n_fixed buckets on the CPU and all other updates on both sides.  Returns what the step
- * is then expected to do.  remade: what recompute is assumed to make again; NULL: nothing. */
+ * is then expected to do.  remade: see struct scoring. */
 static struct update_plan try_fixed(struct update_planner *planner, const int *remade, const struct forecast *forecast,
                                     size_t n_fixed)
 {
@@ -120,14 +127,14 @@ static char *describe_fixed(const struct local_rule *rule, size_t n_fixed)
     if (n_fixed == rule->survey->buckets.n)
         return copy_string(
             "the updates are chosen before the step runs, because there is no room for their state on both sides: ");
-    if (n_fixed == 0 && rule->random)
+    if (n_fixed == 0 && rule->drawn)
         return copy_string("the updates are drawn at random in every step; expected: ");
     if (n_fixed == 0)
         return copy_string("the updates are chosen in every step; expected: ");
     return format_string(
         "the updates are %s in every step, but %zu of them stay on the CPU, because there is no room for the "
         "state of all on both sides; expected: ",
-        rule->random ? "drawn at random" : "chosen", n_fixed);
+        rule->drawn ? "drawn at random" : "chosen", n_fixed);
 }
 
 void leave_to_step(struct update_planner *planner, struct update_plans *plans, struct pass_report *report)

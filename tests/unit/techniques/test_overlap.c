@@ -19,7 +19,7 @@
 #include "tests/support/support_training.h"
 
 #include "planning/lists/lists.h"
-#include "techniques/overlap/overlap.h"
+#include "techniques/overlap/overlap_plan.h"
 #include "tools/pace/pace.h"
 #include "trainer/file/file.h"
 
@@ -419,7 +419,7 @@ TEST(what_has_to_stay_keeps_its_neighbours)
 static const char *order_on_host(struct list *list, enum side where)
 {
     struct update_buckets buckets;
-    unsigned char side[MOST_BUCKETS];
+    side_byte side[MOST_BUCKETS];
     const char *order = "";
     struct uses *uses = new_uses(list->tasks, list->n, list->pool);
     memset(side, where, sizeof side);
