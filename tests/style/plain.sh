@@ -41,6 +41,19 @@ shared_structs() {
 }
 finds_nothing 'no two structs have one name, so that a reader knows which is meant' shared_structs
 
+functions_of() { # functions_of static FILE...: "NAME FILE:LINE" of each such function
+    of=$1
+    shift
+    awk -v of="$of" -f tests/style/function_names.awk "$@" | sort
+}
+shadows() { # shadows FILE...: static functions of these files that have the name of a public one of src
+    functions_of public src/*/*/*.[ch] >"$TMP/public"
+    enough 1000 "$TMP/public" 'public functions'
+    functions_of static "$@" | join - "$TMP/public" | sed 's/^/two functions have the name /'
+}
+finds_nothing 'no static function of src has the name of a public one' shadows src/*/*/*.c
+finds_nothing 'no static function of a test has the name of a public one of src' shadows tests/unit/*/*.c
+
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 

@@ -39,7 +39,7 @@ static bool is_alike(const struct task_cost *a, const struct task_cost *b)
     return a->flops == b->flops && a->bytes == b->bytes;
 }
 
-static struct task_kind *kind_of_task(struct timings *timings, const struct task *task)
+static struct task_kind *find_timed_kind(struct timings *timings, const struct task *task)
 {
     struct task_cost cost = {.lane = task->lane->kind, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
     snprintf(cost.name, sizeof cost.name, "%s", task->name);
@@ -68,7 +68,7 @@ static void add_timing(void *context, const struct list *list, const struct task
     (void)list;
     if (flight->iteration <= WARM_UP)
         return;
-    struct samples *took = &kind_of_task(timings, task)->took;
+    struct samples *took = &find_timed_kind(timings, task)->took;
     took->ns = grow(took->ns, &took->cap, took->n + 1, sizeof *took->ns);
     took->ns[took->n++] = (double)(flight->end - flight->start);
     struct samples *gaps = &timings->gaps[task->lane->kind];

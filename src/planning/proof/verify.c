@@ -185,7 +185,7 @@ static void join_ends(struct ends *mine, const struct ends *other)
 }
 
 /* Adds the other node's own end. */
-static void note_end(const struct list *list, struct ends *mine, int node, int first_lane)
+static void add_end(const struct list *list, struct ends *mine, int node, int first_lane)
 {
     int lane = list->tasks[node % (int)list->n]->lane->index - first_lane;
     if (lane >= 0 && lane < LANES_AT_A_TIME)
@@ -218,13 +218,13 @@ static void fill_ended_nodes(const struct list *list, int first_lane, struct end
         if (certain[lane] != NONE)
             join_ends(&ends[node], &ends[certain[lane]]);
         if (last[lane] != NONE)
-            note_end(list, &ends[node], last[lane], first_lane);
+            add_end(list, &ends[node], last[lane], first_lane);
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = producer_node(list, node, edge);
             if (!edge->must_wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
                 continue;
             join_ends(&ends[node], &ends[producer]);
-            note_end(list, &ends[node], producer, first_lane);
+            add_end(list, &ends[node], producer, first_lane);
         }
         last[lane] = node;
         if (!is_conditional(task))

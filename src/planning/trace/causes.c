@@ -50,7 +50,7 @@ static enum cause cause_of(const struct trace *trace, const struct trace_task *t
 }
 
 /* The gap before the nth record on a lane that is free from `from` on. */
-static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64_t from)
+static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint64_t from)
 {
     const struct trace_record *record = &trace->records[nth];
     const struct trace_task *task = &trace->tasks[record->task];
@@ -80,7 +80,7 @@ static struct trace_gap gap_before(const struct trace *trace, size_t nth, uint64
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
 {
     uint64_t from = i > 0 ? bars->all[i - 1].end : trace->records[0].start;
-    return gap_before(trace, bars->all[i].record, from);
+    return gap_on_lane(trace, bars->all[i].record, from);
 }
 
 /* Adds the parts of a gap, as far as they lie in the window of the steps, to the causes of a lane. */
@@ -104,7 +104,7 @@ static void fill_lane_causes(const struct trace *trace, const struct trace_steps
         if (trace->tasks[bar->task].list != steps->list)
             continue;
         if (bar->start > MAX(free_from, steps->start) && free_from < steps->end) {
-            struct trace_gap gap = gap_before(trace, bar->record, free_from);
+            struct trace_gap gap = gap_on_lane(trace, bar->record, free_from);
             count_gap(&gap, steps, causes);
         }
         free_from = MAX(free_from, bar->end);
