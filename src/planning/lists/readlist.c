@@ -153,7 +153,7 @@ static void device_line(struct reading *reading)
 }
 
 /* Where a link says how many queues of a device may use it, the device has no more lanes of the link's direction. */
-static void check_queues(const struct reading *reading, const char *word, const struct device *device)
+static void refuse_if_too_many_queues(const struct reading *reading, const char *word, const struct device *device)
 {
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct link *link = device->described.links[direction];
@@ -182,7 +182,7 @@ static void lane_line(struct reading *reading)
         lane = add_lane(reading->machine, lane->device, lane->kind, nth);
         name_lanes(reading);
     }
-    check_queues(reading, word, lane->device);
+    refuse_if_too_many_queues(reading, word, lane->device);
     read_options(&reading->line, LINE_LANE, lane);
 }
 
@@ -210,7 +210,7 @@ static void link_line(struct reading *reading)
         if (device->described.links[direction])
             fail_word(&reading->line, name, "a device that has no link in this direction yet");
         device->described.links[direction] = link;
-        check_queues(reading, name, device);
+        refuse_if_too_many_queues(reading, name, device);
     }
 }
 

@@ -99,7 +99,7 @@ void apply_what_if_to_list(struct list *list, const char *text);
 
 /* Ends the program (EXIT_USAGE) if the profile is of another device, driver, engine, number of units or vector width:
  * the message has the field and both values.  Another shape is allowed: its tasks are scaled. */
-void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine);
+void refuse_if_other_fingerprint(const struct costs *costs, const struct device *device, const char *engine);
 
 /* Seconds that the task takes alone; costs NULL: those that a step file gives.  *source: where they come from. */
 double task_seconds(const struct costs *costs, const struct task *task, enum cost_source *source);

@@ -139,7 +139,7 @@ static void read_lines(struct costs *costs, const char *path, struct option_tabl
 
 enum { PROFILE = 1, HARDWARE = 2 }; /* the kinds of files, as bits of an option's `classes` */
 
-static void expect_all(const struct costs *costs, const struct option_table *table)
+static void refuse_if_incomplete(const struct costs *costs, const struct option_table *table)
 {
     unsigned needed = costs->measured ? PROFILE : HARDWARE;
     for (size_t i = 0; i < table->n; i++)
@@ -184,11 +184,11 @@ struct costs *read_costs(const char *path)
     struct option_table table = {.options = options, .n = COUNT(options)};
     read_lines(costs, path, &table);
     costs->measured = costs->name == NULL;
-    expect_all(costs, &table);
+    refuse_if_incomplete(costs, &table);
     return costs;
 }
 
-void check_fingerprint(const struct costs *costs, const struct device *device, const char *engine)
+void refuse_if_other_fingerprint(const struct costs *costs, const struct device *device, const char *engine)
 {
     char driver[128] = "";
     char units[32], units_now[32], vector[32], vector_now[32];

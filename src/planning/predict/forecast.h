@@ -70,10 +70,10 @@ void restore_limits(struct machine *machine, const struct device *before, int n)
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
  * do.  option: the option that asked for the list, "--zero 3".  replans: whether the passes may make another list with
  * these budgets. */
-_Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
-                                const struct run_facts *facts, enum replanning replans);
+_Noreturn void fail_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
+                              const struct run_facts *facts, enum replanning replans);
 
-/* The three parts of refuse_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
+/* The three parts of fail_too_large(), for a caller that looks for the budgets itself.  `before` has the devices as
  * they were at first.
  *
  *     raise_budgets()               makes the budgets as large as the forecast needs

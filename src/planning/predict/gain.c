@@ -74,7 +74,7 @@ static void refuse_if_outlook_is_too_large(struct machine *machine, const struct
                                            const struct run_facts *facts)
 {
     if (outlook->forecast.excess_bytes > 0)
-        refuse_too_large(machine, &outlook->forecast, option, facts, replanning_of(facts));
+        fail_too_large(machine, &outlook->forecast, option, facts, replanning_of(facts));
 }
 
 static void free_kept_forecast(struct forecast *forecast)

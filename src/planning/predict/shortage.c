@@ -73,8 +73,8 @@ _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct dev
     fail(EXIT_USAGE, "%s: %s; %s: %s", option, shortage, verdict, advice);
 }
 
-_Noreturn void refuse_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
-                                const struct run_facts *facts, enum replanning replans)
+_Noreturn void fail_too_large(struct machine *machine, const struct forecast *forecast, const char *option,
+                              const struct run_facts *facts, enum replanning replans)
 {
     struct device *before = copy_bytes(machine->devices, ((size_t)machine->n_devices + 1) * sizeof *before);
     if (forecast->problem) /* no budget would give the list a place */

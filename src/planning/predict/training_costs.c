@@ -77,7 +77,7 @@ static void adapt_costs(struct trainer *trainer)
     if (predict_options.what_if && costs)
         apply_what_if(costs, trainer->machine, predict_options.what_if);
     if (costs && trainer->machine->devices[0].cl)
-        check_fingerprint(costs, &trainer->machine->devices[0], engine_name(trainer));
+        refuse_if_other_fingerprint(costs, &trainer->machine->devices[0], engine_name(trainer));
 }
 
 void use_trial_costs(struct costs *costs) { trial = costs; }

@@ -177,9 +177,9 @@ static const char *name_at(const struct list *list, const struct image *image, s
     return name;
 }
 
-/* Has the task changed only what it declares to write?  Returns what is wrong, or NULL. */
-static struct problem *check_others(const struct list *list, const struct task *task, const struct image *image,
-                                    uint32_t iteration, const uint32_t *found)
+/* NULL: the task has changed only what it declares to write. */
+static struct problem *others_problem(const struct list *list, const struct task *task, const struct image *image,
+                                      uint32_t iteration, const uint32_t *found)
 {
     const unsigned char *before = (const void *)image->given, *after = (const void *)found;
     char position[64];
@@ -194,9 +194,9 @@ static struct problem *check_others(const struct list *list, const struct task *
                        layer_and_micro(position, task), at, image->slab, image->device->id, name_at(list, image, at));
 }
 
-/* Has access k, a write, left the same as in the first run?  Returns what is wrong, or NULL. */
-static struct problem *check_written(const struct task *task, const struct image *image, uint32_t iteration, int k,
-                                     int run)
+/* NULL: access k, a write, has left the same as in the first run. */
+static struct problem *written_problem(const struct task *task, const struct image *image, uint32_t iteration, int k,
+                                       int run)
 {
     const struct tensor *tensor = task->accesses[k].tensor;
     struct word_range range = covered_words(image, task, iteration, k);
@@ -215,18 +215,18 @@ static struct problem *check_written(const struct task *task, const struct image
     return NULL;
 }
 
-/* Fetches what the run has left of the slab, and checks it. */
-static struct problem *check_left(const struct list *list, const struct task *task, const struct image *image,
-                                  uint32_t iteration, int run)
+/* Fetches what the run has left of the slab.  NULL: this is as the task declares. */
+static struct problem *left_problem(const struct list *list, const struct task *task, const struct image *image,
+                                    uint32_t iteration, int run)
 {
     uint32_t *found = run == 0 ? image->first_run : image->this_run;
     read_slab(image, found);
-    struct problem *problem = check_others(list, task, image, iteration, found);
+    struct problem *problem = others_problem(list, task, image, iteration, found);
     if (run == 0)
         return problem;
     for (int k = 0; k < task->n_accesses && !problem; k++)
         if (task->accesses[k].mode & ACCESS_WRITE)
-            problem = check_written(task, image, iteration, k, run);
+            problem = written_problem(task, image, iteration, k, run);
     return problem;
 }
 
@@ -246,7 +246,7 @@ struct problem *audit_task(struct audit *audit, const struct task *task, uint32_
         run_alone(audit->list, task, iteration, flight);
         for (const struct image *image = audit->images; image < end && !problem; image++)
             if (uses_device(task, image->device))
-                problem = check_left(audit->list, task, image, iteration, run);
+                problem = left_problem(audit->list, task, image, iteration, run);
     }
     /* The memory gets its contents back too: conditions of later tasks read it, and must find what was computed. */
     for (const struct image *image = audit->images; image < end; image++) {

@@ -42,9 +42,9 @@ struct proof {
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns what is wrong with that. */
-static struct problem *check_cell(const struct list *list, int node, const struct access *access,
-                                  const struct cell_touch *writer)
+/* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns NULL where that is right. */
+static struct problem *cell_problem(const struct list *list, int node, const struct access *access,
+                                    const struct cell_touch *writer)
 {
     int n = (int)list->n;
     const struct tensor *storage = access->tensor->storage;
@@ -119,7 +119,7 @@ static void note_read(struct proof *proof, int node, const struct access *access
     const struct tensor *storage = access->tensor->storage;
     const struct cell_touch *writer = cell->writer == NONE ? NULL : &proof->touches[cell->writer];
     if (proof->proven == ONE_ITERATION && !proof->problem)
-        proof->problem = check_cell(proof->list, node, access, writer);
+        proof->problem = cell_problem(proof->list, node, access, writer);
     need_order(proof, cell->writer, node, storage);
     cell->reader = add_touch(proof, node, cell->reader, storage);
 }

@@ -41,8 +41,8 @@ static void clean_text(const char *path, const char *what, size_t i, char *text,
 
 static bool is_amount(double number) { return isfinite(number) && number >= 0; }
 
-/* Is it a trace, and of this version? */
-static void expect_trace_header(const struct reader *file, const struct trace_header *header)
+/* It must be a trace, and of this version. */
+static void refuse_if_no_trace(const struct reader *file, const struct trace_header *header)
 {
     const char *path = file->path;
     if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0) {
@@ -60,18 +60,18 @@ static void expect_trace_header(const struct reader *file, const struct trace_he
              file->size, sizeof *header);
 }
 
-/* Do n entries of `size` bytes lie within the file?  No sum or product here can wrap. */
-static void check_part(const struct reader *file, size_t part, uint64_t at, uint64_t n, size_t size)
+/* n entries of `size` bytes must lie within the file.  No sum or product here can wrap. */
+static void refuse_if_part_outside(const struct reader *file, size_t part, uint64_t at, uint64_t n, size_t size)
 {
     expect(at % 64 == 0 && at >= sizeof(struct trace_header) && at <= file->size, file->path, "part", part);
     expect(n <= (file->size - at) / size, file->path, "part", part);
 }
 
-/* Is the header one of this version?  Then: do its numbers make sense, and do its parts lie in the file? */
-static void check_header(struct reader *file, struct trace_header *header)
+/* The header must be one of this version.  Its numbers must make sense, and its parts lie in the file. */
+static void refuse_if_header_wrong(struct reader *file, struct trace_header *header)
 {
     const char *path = file->path;
-    expect_trace_header(file, header);
+    refuse_if_no_trace(file, header);
     expect(header->kind <= TRACE_SIMULATED, path, "kind", header->kind);
     expect(header->n_lists <= TRACE_LISTS, path, "number of task lists", header->n_lists);
     expect(header->n_roles <= TRACE_ROLES, path, "number of roles", header->n_roles);
@@ -82,9 +82,11 @@ static void check_header(struct reader *file, struct trace_header *header)
     expect(header->pace_scale >= 1e-9 && header->pace_scale <= 1e9, path, "pace", 0);
     for (size_t i = 0; i < TRACE_PARTS; i++) {
         const struct trace_part *part = &trace_parts[i];
-        check_part(file, i, *PART_OF(uint64_t, header, part->at), *PART_OF(uint32_t, header, part->n), part->size);
+        refuse_if_part_outside(file, i, *PART_OF(uint64_t, header, part->at), *PART_OF(uint32_t, header, part->n),
+                               part->size);
     }
-    check_part(file, TRACE_PARTS, header->records_at, MIN(header->head, header->capacity), sizeof(struct trace_record));
+    refuse_if_part_outside(file, TRACE_PARTS, header->records_at, MIN(header->head, header->capacity),
+                           sizeof(struct trace_record));
     clean_text(path, "model", 0, header->model, sizeof header->model);
     for (size_t i = 0; i < header->n_lists; i++)
         clean_text(path, "task list", i, header->list[i], sizeof header->list[i]);
@@ -94,7 +96,7 @@ static void check_header(struct reader *file, struct trace_header *header)
         clean_text(path, "class of memory", i, header->memory[i], sizeof header->memory[i]);
 }
 
-static void check_lanes(const char *path, const struct trace *trace)
+static void refuse_if_lanes_wrong(const char *path, const struct trace *trace)
 {
     const struct trace_header *header = &trace->header;
     for (size_t i = 0; i < header->n_devices; i++) {
@@ -109,7 +111,7 @@ static void check_lanes(const char *path, const struct trace *trace)
     }
 }
 
-static void check_tasks(const char *path, const struct trace *trace)
+static void refuse_if_tasks_wrong(const char *path, const struct trace *trace)
 {
     const struct trace_header *header = &trace->header;
     for (size_t i = 0; i < header->n_tasks; i++) {
@@ -125,7 +127,7 @@ static void check_tasks(const char *path, const struct trace *trace)
         expect(trace->edges[i].producer < header->n_tasks, path, "edge", i);
 }
 
-static void check_tensors(const char *path, const struct trace *trace)
+static void refuse_if_tensors_wrong(const char *path, const struct trace *trace)
 {
     const struct trace_header *header = &trace->header;
     uint32_t uses = 0; /* the uses of the tensors before: each use belongs to one tensor */
@@ -148,7 +150,7 @@ void trace_read_tables(struct reader *file, struct trace *trace)
 {
     struct trace_header *header = &trace->header;
     read_at(file, header, MIN(file->size, sizeof *header), 0);
-    check_header(file, header);
+    refuse_if_header_wrong(file, header);
     for (const struct trace_part *part = trace_parts; part < trace_parts + TRACE_PARTS; part++) {
         size_t n = *PART_OF(uint32_t, header, part->n);
         void *table = allocate(n, part->size);
@@ -158,9 +160,9 @@ void trace_read_tables(struct reader *file, struct trace *trace)
     trace->bars = allocate(header->n_lanes, sizeof *trace->bars);
     trace->runs = allocate(header->n_tasks, sizeof *trace->runs);
     trace->memory_use = allocate(header->n_devices, sizeof *trace->memory_use);
-    check_lanes(file->path, trace); /* every index in the tables, and their texts */
-    check_tasks(file->path, trace);
-    check_tensors(file->path, trace);
+    refuse_if_lanes_wrong(file->path, trace); /* every index in the tables, and their texts */
+    refuse_if_tasks_wrong(file->path, trace);
+    refuse_if_tensors_wrong(file->path, trace);
 }
 
 /* ---- the trace -------------------------------------------------------------------------------------------------- */

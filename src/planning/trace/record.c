@@ -158,7 +158,7 @@ static bool is_recorded(const struct settings *settings)
 }
 
 /* This comes before the log is opened, so that a run which is refused leaves no log. */
-static void expect_trace(struct trainer *trainer)
+static void refuse_if_file_to_keep(struct trainer *trainer)
 {
     if (is_recorded(trainer->settings) && record_options.file && trainer->settings->log)
         expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
@@ -293,7 +293,7 @@ static const struct option options[] = {
      .help = "record what ran when, or with plan what is simulated (see `yard trace --help`)"},
 };
 static const struct hooks hooks = {
-    .machine_opened = expect_trace,
+    .machine_opened = refuse_if_file_to_keep,
     .lists_ready = start_trace,
     .model_filled = begin_training,
     .trainer_closing = end_trace,

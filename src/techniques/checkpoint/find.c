@@ -58,9 +58,9 @@ static bool is_same(const struct st_tensor *found, const struct kept_tensor *ten
     return true;
 }
 
-/* Checks that the tensors in the header of the rank's file are the rank's pieces, in the manifest's order. */
-static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, const char *path,
-                               const struct safetensors *st)
+/* The tensors in the header of the rank's file must be the rank's pieces, in the manifest's order. */
+static void refuse_if_other_tensors(const struct checkpoint *checkpoint, int rank, const char *path,
+                                    const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
@@ -83,8 +83,8 @@ static void check_rank_tensors(const struct checkpoint *checkpoint, int rank, co
              found->name);
 }
 
-/* Checks that the rank's file agrees with the manifest in size and header, so that both are of the same checkpoint. */
-static void check_rank(const struct checkpoint *checkpoint, int rank)
+/* The rank's file must agree with the manifest in size and header, so that both are of the same checkpoint. */
+static void refuse_if_rank_differs(const struct checkpoint *checkpoint, int rank)
 {
     char step[16];
     char *path = rank_file(checkpoint, rank);
@@ -102,7 +102,7 @@ static void check_rank(const struct checkpoint *checkpoint, int rank)
              "%s: its metadata must be format \"pt\" and yard.step \"%s\", the manifest's step; take "
              "another checkpoint",
              path, step);
-    check_rank_tensors(checkpoint, rank, path, st);
+    refuse_if_other_tensors(checkpoint, rank, path, st);
     close_safetensors(st);
     free(path);
 }
@@ -112,7 +112,7 @@ static struct checkpoint *read_checkpoint(const char *folder)
     struct checkpoint *checkpoint = read_manifest(folder);
     for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
         if (checkpoint->bytes[rank])
-            check_rank(checkpoint, rank);
+            refuse_if_rank_differs(checkpoint, rank);
     return checkpoint;
 }
 
@@ -234,7 +234,7 @@ char **all_checkpoints(const char *path, size_t *n)
 }
 
 /* Says what the path is instead of a checkpoint.  code: the exit code where it is a folder without a complete one. */
-static _Noreturn void refuse_path(const char *path, enum exit_code code)
+static _Noreturn void fail_without_checkpoint(const char *path, enum exit_code code)
 {
     if (access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s; give a checkpoint, a folder of them or a snapshot file", path,
@@ -275,7 +275,7 @@ struct checkpoint *open_checkpoint(const char *path)
         return open_single_file(form, path);
     char *folder = find_newest(path, &code);
     if (!folder)
-        refuse_path(path, code);
+        fail_without_checkpoint(path, code);
     struct checkpoint *checkpoint = read_checkpoint(folder);
     free(folder);
     return checkpoint;

@@ -52,8 +52,8 @@ static void end_fields(const struct where *where, json_t *fields)
     json_decref(fields);
 }
 
-static void expect_within(const struct where *where, const char *field, json_int_t value, json_int_t low,
-                          json_int_t high)
+static void refuse_if_outside(const struct where *where, const char *field, json_int_t value, json_int_t low,
+                              json_int_t high)
 {
     if (value < low || value > high)
         REFUSE(where, "\"%s\" must be a whole number from %lld to %lld", field, low, high);
@@ -63,7 +63,7 @@ static int64_t take_number(const struct where *where, json_t *fields, const char
 {
     json_int_t value = 0;
     unpack(where, fields, "{s:I}", field, &value);
-    expect_within(where, field, value, low, high);
+    refuse_if_outside(where, field, value, low, high);
     json_object_del(fields, field);
     return value;
 }
@@ -151,7 +151,7 @@ static struct mesh read_mesh(const char *path, json_t *json)
     mesh.tp = (int)take_number(&where, fields, "tp", 1, MOST_RANKS);
     mesh.zero = (int)take_number(&where, fields, "zero", 0, 3);
     end_fields(&where, fields);
-    expect_within(&where, "dp * pp * tp", (json_int_t)mesh.dp * mesh.pp * mesh.tp, 1, MOST_RANKS);
+    refuse_if_outside(&where, "dp * pp * tp", (json_int_t)mesh.dp * mesh.pp * mesh.tp, 1, MOST_RANKS);
     return mesh;
 }
 
@@ -221,7 +221,7 @@ static void read_head(const struct where *where, json_t *fields, struct checkpoi
 
 /* ---- tensors and their pieces ------------------------------------------------------------------------------------ */
 
-static void expect_range(const struct where *where, const struct piece *piece, int axis, int64_t end)
+static void refuse_if_no_range(const struct where *where, const struct piece *piece, int axis, int64_t end)
 {
     if (piece->begin[axis] < 0 || piece->begin[axis] >= piece->end[axis] || piece->end[axis] > end)
         REFUSE(where, "the range [%lld, %lld) is empty or not within [0, %lld)", (long long)piece->begin[axis],
@@ -247,9 +247,9 @@ static void read_ranges(const struct where *where, const struct kept_tensor *ten
     piece->end[0] = first[1];
     piece->begin[1] = second[0];
     piece->end[1] = second[1];
-    expect_range(where, piece, 0, flat ? (int64_t)tensor_elements(tensor) : tensor->shape[0]);
+    refuse_if_no_range(where, piece, 0, flat ? (int64_t)tensor_elements(tensor) : tensor->shape[0]);
     if (!flat)
-        expect_range(where, piece, 1, tensor->shape[1]);
+        refuse_if_no_range(where, piece, 1, tensor->shape[1]);
 }
 
 /* Where a piece's bytes may lie: in its rank's file, or, in another form, in the place of one state. */
@@ -359,7 +359,7 @@ static void read_tensors(const char *path, json_t *tensors, const struct checkpo
 /* ---- the whole text ---------------------------------------------------------------------------------------------- */
 
 /* The first line of a manifest is the hash of the others. */
-static void check_hash(const struct where *where, const char *text, size_t n)
+static void refuse_if_hash_differs(const struct where *where, const char *text, size_t n)
 {
     char head[64];
     if (n < HASH_LINE || strncmp(text, "{\"hash\":\"", 9) != 0 || text[HASH_LINE - 1] != '\n')
@@ -370,8 +370,8 @@ static void check_hash(const struct where *where, const char *text, size_t n)
         REFUSE(where, "its first line says hash %.16s, its other bytes have %.16s", text + 9, head + 9);
 }
 
-/* Refuses a newer manifest.  This reading is not strict, since a newer manifest has other fields. */
-static void check_version(const char *path, json_t *all)
+/* This reading is not strict, since a newer manifest has other fields. */
+static void refuse_if_newer(const char *path, json_t *all)
 {
     json_int_t version = 0;
     const char *program = "";
@@ -386,18 +386,18 @@ static void check_version(const char *path, json_t *all)
 struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, struct single_file *single_file)
 {
     const struct where where = {.path = path};
-    check_hash(&where, text, n);
+    refuse_if_hash_differs(&where, text, n);
     json_error_t error; /* jansson refuses duplicate keys, and what is not UTF-8 */
     json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!all)
         REFUSE(&where, "it is not JSON at line %d: %s", error.line, error.text);
-    check_version(path, all);
+    refuse_if_newer(path, all);
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->path = copy_string(path);
     checkpoint->single_file = single_file;
     checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
     json_t *fields = begin_fields(all);
-    take_string(&where, fields, "hash"); /* check_hash() has compared it */
+    take_string(&where, fields, "hash"); /* refuse_if_hash_differs() has compared it */
     read_head(&where, fields, checkpoint);
     read_tensors(path, take_field(&where, fields, "tensors"), checkpoint);
     end_fields(&where, fields);

@@ -91,7 +91,7 @@ static int nearest_devices(int batch, int each, int devices)
 }
 
 /* The strategy cannot go on with `devices` devices. */
-static _Noreturn void refuse_devices(const struct settings *settings, const struct mesh *strategy, int devices)
+static _Noreturn void fail_with_devices(const struct settings *settings, const struct mesh *strategy, int devices)
 {
     int each = strategy->pp * strategy->tp; /* devices of a replica */
     int nearest = nearest_devices(settings->batch, each, devices);
@@ -110,7 +110,7 @@ static struct mesh resumed_mesh(const struct settings *settings, int devices)
     if (devices == 1 && each > 1)
         return (struct mesh){.dp = 1, .pp = 1, .tp = 1, .chunks = 1};
     if (devices != n_ranks(&mesh) && (devices % each || settings->batch % (devices / each)))
-        refuse_devices(settings, &mesh, devices);
+        fail_with_devices(settings, &mesh, devices);
     mesh.dp = devices / each;
     return mesh;
 }

@@ -161,7 +161,7 @@ static size_t count_shares(const struct update_survey *survey)
 /* Writes a row of starts to starts[]: 0/shares, 1/shares ... of the buckets are on that side, the others on the device.
  * Returns where the row ends. */
 static unsigned char *add_starts(const struct update_survey *survey, unsigned char *starts, size_t shares,
-                              enum sharing sharing, enum side side)
+                                 enum sharing sharing, enum side side)
 {
     struct update_plan plan = {.sharing = sharing};
     for (size_t k = 0; k <= shares; k++) {

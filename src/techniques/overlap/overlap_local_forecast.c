@@ -1,7 +1,7 @@
 /* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will choose.
  *
- *     predict_sides()    follows the rule through the forecast of the list with all updates on the device
- *     plan_expected_sides()     makes a plan of what predict_sides() says, scores it, and changes it where it does not fit
+ *     predict_sides()          follows the rule through the forecast of the list with all updates on the device
+ *     plan_expected_sides()    makes a plan of these sides, scores it, and changes it where it does not fit
  */
 #include "overlap_plan.h"
 
@@ -11,8 +11,8 @@
 
 /* When the bucket is released.  In the forecast the device does all updates; the time of those that the CPU does
  * instead is subtracted. */
-static double released_at(const struct update_survey *survey, const struct forecast *forecast,
-                          const side_byte *side, size_t bucket)
+static double released_at(const struct update_survey *survey, const struct forecast *forecast, const side_byte *side,
+                          size_t bucket)
 {
     const struct update_bucket *buckets = survey->buckets.all;
     const struct lane *lane = forecast->tasks[buckets[bucket].first_update]->lane;
@@ -62,8 +62,7 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     free(ends);
 }
 
-void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed,
-                   side_byte *side)
+void predict_sides(const struct update_survey *survey, const struct forecast *forecast, size_t n_fixed, side_byte *side)
 {
     memset(side, ON_CPU, survey->buckets.n);
     if (forecast->spans)

@@ -39,7 +39,10 @@ static enum overlap mode_of(const struct run_facts *facts)
 
 static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts) != OVERLAP_OFF; }
 
-static bool mode_has_choices(void) { return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL; }
+static bool mode_has_choices(void)
+{
+    return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL;
+}
 
 /* A plan that is there already needs no times. */
 static unsigned traits_by_options(void)
@@ -276,7 +279,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(CHECKED_AT_END, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
-        refuse_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
+        fail_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
     free(plans.remade);
     close_planner(planner);
     return changed;

@@ -42,7 +42,7 @@ static bool advance_to(struct side *side, size_t at, size_t *stretch)
 
 /* Fails: no piece has element `at` next, or the walk has ended there and a piece still has elements.  The message names
  * the first element that is wrong: an element that is still next in a piece, which is an overlap, or else `at`. */
-static _Noreturn void refuse_cover(const struct side *side, size_t at)
+static _Noreturn void fail_uncovered(const struct side *side, size_t at)
 {
     size_t first = at, stretch;
     for (size_t k = 0; k < side->tensor->n; k++) {
@@ -67,7 +67,7 @@ static void end_walk(struct side *side)
 {
     for (size_t k = 0; k < side->tensor->n; k++)
         if (side->done[k] < piece_elements(&side->tensor->pieces[k]))
-            refuse_cover(side, tensor_elements(side->tensor));
+            fail_uncovered(side, tensor_elements(side->tensor));
     free(side->done);
 }
 
@@ -81,7 +81,7 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         for (struct side *side = sides; side < sides + 2; side++) {
             size_t stretch;
             if (!advance_to(side, at, &stretch))
-                refuse_cover(side, at);
+                fail_uncovered(side, at);
             n = MIN(n, stretch);
         }
         struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};

@@ -217,7 +217,7 @@ static int choose_commit(struct reader *reader, struct checkpoint *checkpoint, c
 }
 
 /* Reads the pages.  Fails where none of them is valid. */
-static struct pages expect_pages(struct reader *reader, enum writers writers)
+static struct pages read_valid_pages(struct reader *reader, enum writers writers)
 {
     if (reader->size == 0) /* a run made the file, and was killed before it wrote to it */
         fail(EXIT_FAILED, "%s " NOTHING_COMMITTED, reader->path);
@@ -252,7 +252,7 @@ static void take_facts(struct checkpoint *checkpoint, const struct pages *pages)
 static struct checkpoint *read_once(const char *path, enum writers writers, bool *overtaken)
 {
     struct reader *reader = open_reader(path);
-    const struct pages pages = expect_pages(reader, writers);
+    const struct pages pages = read_valid_pages(reader, writers);
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
     *snapfile = pages.says[pages.wrong[0] ? 1 : 0]; /* valid pages differ only in the commit and its run */
     snapfile->newest = (struct snapfile_commit){0};

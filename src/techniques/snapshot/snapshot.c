@@ -1,5 +1,5 @@
-/* snapshot.c - per-layer snapshots: each unit is stored as soon as it is updated, while the next ones are still being
- * differentiated.  A *unit* is what one update makes anew: here the parameters of a layer, and Adam's m and v of them.
+/* snapshot.c - per-layer snapshots: each unit is stored as soon as it is updated, while the backward of further layers
+ * still runs.  A *unit* is what one update makes anew: here the parameters of a layer, and Adam's m and v of them.
  *
  *     device      B3   U3   B2   U2   B1   U1   B0   U0   | F0       B: backward, U: update of a unit
  *     copies              s3        s2        s1        s0           s: snapshot
@@ -63,7 +63,7 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
     return first;
 }
 
-/* The part [begin, end), in bytes, of the buffer of each slot.  That of slot 1 is returned, and leads to the others. */
+/* The part [begin, end), in bytes, of the buffer of each slot.  Returns the part of slot 1, which leads to the others. */
 static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers, const char *name, size_t begin,
                                       size_t end)
 {

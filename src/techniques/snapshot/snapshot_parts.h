@@ -18,8 +18,8 @@ struct snapshot_rewrite { /* the rewrite of a list whose updates are to be store
 /* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
 size_t store_all(struct snapshot_rewrite *rewrite);
 
-/* Makes a buffer of `bytes` bytes on the device for each of so many slots.  That of slot 1 is returned, and leads to
- * the others by next_slot. */
+/* Makes a buffer of `bytes` bytes on the device for each of so many slots.  Returns the buffer of slot 1, which leads
+ * to the others by next_slot. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);
 
 /* ---- snapshot_stored.c ------------------------------------------------------------------------------------------- */
@@ -38,11 +38,11 @@ void start_snapshots(struct trainer *trainer);
 /* Closes the file, which stays readable.  Nothing is in flight: drain first. */
 struct snapfile_counts close_snapshots(struct trainer *trainer);
 
-/* Tells the iteration's commit, which waits for that, that its step has been reported.  The report's thread calls it.
- * sound: the step's numbers are finite; a step is not committed where they are not. */
+/* Tells the commit of this iteration that its step has been reported; the commit waits for this call.  The thread that
+ * reports steps makes it.  sound: the step's numbers are finite; no step is committed from the first that is not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
-/* *commits becomes those since the last call, in their order; the caller frees it.  Returns how many there are. */
+/* Sets *commits to the commits since the last call, oldest first; the caller frees the array.  Returns how many. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
 extern const struct hooks snapshot_hooks;
 

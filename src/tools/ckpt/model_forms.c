@@ -42,13 +42,25 @@ static void write_json(struct folder *folder, const char *name, const json_t *js
 /* What config.json says of the model.  end: the number of the token that ends a text; below 0: there is none. */
 static json_t *config_json(const struct config *config, int end)
 {
-    return json_pack("{s:[s], s:n, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b, s:s, s:f, s:f, s:f}",
-                     "architectures", "GPT2LMHeadModel", "bos_token_id", "eos_token_id",
-                     end < 0 ? json_null() : json_integer(end), "model_type", "gpt2", "n_layer", config->layers,
-                     "n_head", config->heads, "n_embd", config->channels, "n_ctx", config->seq_len, "n_positions",
-                     config->seq_len, "vocab_size", config->vocab, "activation_function", "gelu_new",
-                     "layer_norm_epsilon", 1e-5, "tie_word_embeddings", config->tied, "torch_dtype", "float32",
-                     "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0);
+    json_t *all = json_object();
+    json_object_set_new(all, "architectures", json_pack("[s]", "GPT2LMHeadModel"));
+    json_object_set_new(all, "bos_token_id", json_null());
+    json_object_set_new(all, "eos_token_id", end < 0 ? json_null() : json_integer(end));
+    json_object_set_new(all, "model_type", json_string("gpt2"));
+    json_object_set_new(all, "n_layer", json_integer(config->layers));
+    json_object_set_new(all, "n_head", json_integer(config->heads));
+    json_object_set_new(all, "n_embd", json_integer(config->channels));
+    json_object_set_new(all, "n_ctx", json_integer(config->seq_len));
+    json_object_set_new(all, "n_positions", json_integer(config->seq_len));
+    json_object_set_new(all, "vocab_size", json_integer(config->vocab));
+    json_object_set_new(all, "activation_function", json_string("gelu_new"));
+    json_object_set_new(all, "layer_norm_epsilon", json_real(1e-5));
+    json_object_set_new(all, "tie_word_embeddings", json_boolean(config->tied));
+    json_object_set_new(all, "torch_dtype", json_string("float32"));
+    json_object_set_new(all, "attn_pdrop", json_real(0));
+    json_object_set_new(all, "embd_pdrop", json_real(0));
+    json_object_set_new(all, "resid_pdrop", json_real(0));
+    return all;
 }
 
 static void write_tokenizer(struct folder *folder, const json_t *tokenizer, int seq_len)

@@ -297,7 +297,7 @@ static void check_print(void *changed)
         device.units = 4;
     if (strcmp(changed, "vector") == 0)
         device.shape.vector = 4;
-    check_fingerprint(costs, &device, strcmp(changed, "engine") ? "own" : "clblast");
+    refuse_if_other_fingerprint(costs, &device, strcmp(changed, "engine") ? "own" : "clblast");
     free_costs(costs);
 }
 
