@@ -59,7 +59,7 @@ bool shows_colour(void);                             /* is stdout a terminal tha
 void print_heading(FILE *out, const struct table *table);
 void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
 
-/* These two make columns narrower where a terminal is too narrow for them.
+/* These two functions make columns narrower where a terminal is too narrow for them.
  *
  *     print_top()      the heading and the first rows; then how many others there are, and the sum of their column
  *                      `ms`, milliseconds

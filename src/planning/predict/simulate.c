@@ -1,22 +1,34 @@
-/* simulate.c - the cyclic list on a virtual clock.
+/* simulate.c - runs a list on a virtual clock, iteration after iteration: when does each task start and end?
  *
- * The rules are execute()'s own: a lane runs its tasks in list order; a task starts when the one before it on its lane
- * and all that it waits for have ended, and not before the host has issued it.  The host opens an iteration when the
- * compute lanes are done with the one two before it, and no task has MOST_RUNS runs in flight.  A task that skips an
- * iteration is not there: what waits for it waits for the last time that it ran.  A copy waits for the latency of its
- * links and is then on them: each of the k copies on a link gets 1/k of its rate, at most what one queue reaches; a
- * copy on two links goes at the smaller share.
+ * The rules are those of execute():
  *
- * Iterations are run until their times repeat (simulate_pattern.c).
+ *     lane     runs its tasks in list order, one at a time.  After the last task comes the first of the next iteration
+ *     start    a task starts when the task before it on its lane, and all tasks that it waits for, have ended, and not
+ *              before the host has issued it
+ *     host     opens an iteration when the compute lanes are done with the one two before it, and no task has MOST_RUNS
+ *              runs in flight
+ *     skip     a task that skips an iteration is not there: what waits for it waits for the last time that it ran
+ *     copy     waits for the latency of its links, and is then on them.  Each of the k copies on a link gets 1/k of its
+ *              rate, but no more than one queue reaches.  A copy on two links has the smaller of the two shares
+ *     slot     tasks that need one (struct slot_use in when.h) leave the iteration if none is free (simulate_slots.c)
  *
- * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.  At most one node per lane runs,
- * so the next event is the earliest one over the lanes: the winner of a tournament between them.
+ * Two copies on a link whose whole rate one queue reaches: a takes 4 seconds alone, and b takes 1.
  *
- * An event's effects come first.  Lanes on which it may let a task start are queued, and tried afterwards
- * (try_lanes()).
+ *     seconds    0    1    2    3    4    5
+ *     copy a     |=========|---------|====|            = at full speed   - at half speed
+ *     copy b               |---------|
  *
- * Tasks that need a slot (struct slot_use in when.h) also wait until their iteration has asked for one, and leave it if
- * none is free: simulate_slots.c says when.
+ * The clock goes from event to event.  A lane runs one task at a time, so it has one next event:
+ *
+ *     its task begins                  begin_node()    the host has issued it, and the lane's gap is over
+ *     its copy is on the links         join_links()    the latency is over; other copies on these links become slower
+ *     its task ends                    finish()        other copies become faster; waits end, and an iteration may open
+ *
+ * The earliest of these events is found by a tournament between the lanes, a tree of which each node has the earlier of
+ * two lanes (set_next()).  Lanes on which an event may let a task start are queued, and tried after the event
+ * (try_lanes()).  Iterations are run until their times repeat (simulate_pattern.c).
+ *
+ * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.
  */
 #include "simulator.h"
 
@@ -103,8 +115,8 @@ static void set_ends(struct simulator *simulator, const struct link *link)
 
 enum load_change { COPY_JOINS, COPY_LEAVES };
 
-/* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  A copy that is on both
- * links as well is looked at twice, with the same result. */
+/* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  Another copy that is on
+ * both links is looked at twice, with the same result. */
 static void change_load(struct simulator *simulator, struct lane_state *copy, enum load_change change)
 {
     for (int i = 0; i < 2; i++)
@@ -404,7 +416,8 @@ static void finish(struct simulator *simulator, struct lane_state *lane)
     return_at_end(simulator, i, iteration);
     release(simulator, i, iteration);
     count_end(simulator, i, iteration);
-    /* This comes first: tasks may leave an iteration that asks for a slot now, and then it may be over. */
+    /* Lanes are tried before iterations: where an iteration then asks for a slot, tasks may leave it, and it may be
+     * over. */
     try_lanes(simulator);
     update_iterations(simulator);
     queue_lane(simulator, lane);

@@ -1,11 +1,15 @@
 /* simulate_pattern.c - from which iteration on does a simulated list repeat, and what is its period?
  *
  * Iterations are run until their times repeat: then each of the last iterations has the times of the one that was
- * `pattern` iterations before it, all later by the same amount.  MOST_RUNS iterations are compared, as many as may be
- * in flight, or as many as it takes until conditional tasks come round.  What follows depends on nothing older, so from
- * there on everything repeats, and the mean over the pattern is the period.  An iteration's end is the moment from
- * which all up to it have ended.  `pattern` is 1 unless tasks skip iterations or the list itself alternates.  A list
- * that does not settle is stopped, and its later half counts.
+ * `pattern` iterations before it, all later by the same amount.
+ *
+ *     iteration     0     1     2     3     4     5
+ *     seconds       9     5     7     5     7     5        pattern 2, period 6: the mean of 7 and 5
+ *
+ * `pattern` is 1 unless tasks skip iterations or the list itself alternates.  MOST_RUNS iterations are compared, as
+ * many as may be in flight, or as many as it takes until conditional tasks come round.  What follows depends on nothing
+ * older, so from there on everything repeats.  An iteration ends when all iterations up to it have ended.  A list that
+ * does not settle is stopped, and its later half counts.
  */
 #include "simulator.h"
 

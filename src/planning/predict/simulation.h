@@ -1,5 +1,8 @@
 /* simulation.h - the list of a step on a virtual clock: when its tasks would run, and how long a step takes.
- * Implemented in simulate.c; what is shown of a simulation, in simulate_report.c. */
+ *
+ *     simulate.c           runs it: simulator.h names the other files of this
+ *     simulate_report.c    shows what came of it
+ */
 #ifndef SIMULATION_H
 #define SIMULATION_H
 
@@ -20,18 +23,18 @@ struct simulation {
     struct moment *moments; /* [begun * n]; node i is task i % n of step i / n */
     double *seconds;        /* [n]: the task's time alone */
     double *steady;         /* [n]: its mean time over the pattern, longer than alone where links are shared */
-    size_t by_source[COST_SOURCES]; /* how many tasks have their times from there */
+    size_t by_source[COST_SOURCES]; /* how many tasks have their times from each source */
     double period;                  /* seconds from one step's end to the next one's: the mean over the pattern */
     double end;                     /* when the last step ended, in seconds on the virtual clock */
-    int begun;                      /* all steps that were begun then; in later ones what has no end has not started */
-    double *busy;                   /* by lane: seconds per step, over the time of the pattern */
+    int begun;    /* steps that were begun by then; in those after `steps`, a task without an end has not started */
+    double *busy; /* by lane: seconds per step, over the time of the pattern */
 };
 
 /* ---- simulate.c -------------------------------------------------------------------------------------------------- */
 
 /* Runs the list on a virtual clock until it is steady: lanes in order, shared links by processor sharing.  The list has
  * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets
- * *simulation, which the caller frees with free_simulation().  If the times make no sense together, it returns the
+ * *simulation, which the caller frees with free_simulation().  If the times make no sense together, returns the
  * problem. */
 struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **simulation);
 
@@ -49,8 +52,8 @@ json_t *simulation_json(const struct simulation *simulation); /* "simulation" of
 /* Writes the simulated steps as a trace, like a real one.  `model` says in it what was simulated. */
 void write_simulation(const struct simulation *simulation, const char *path, const char *model);
 
-/* Simulates the list as it is now and writes that as a trace, while it is edited too: tutorials/gdb/yard.py calls it
- * from the debugger. */
+/* Simulates the list as it is now, even while it is edited, and writes the simulation as a trace.  tutorials/gdb/yard.py
+ * calls this function from the debugger. */
 void show_list(const struct list *list, const struct costs *costs, char *path);
 
 #endif

@@ -20,7 +20,7 @@ struct lane_state {
     double seconds_left;         /* seconds of work that the node has left at `now`, at full speed */
     double next_event;           /* when the node, its latency or its wait ends, at the present speed; INFINITY: idle */
     double full_rate;            /* bytes per second that the node's copy reaches alone */
-    const struct link *links[2]; /* those that the node's copy occupies; NULL: none */
+    const struct link *links[2]; /* the links of the node's copy; NULL: none */
 };
 
 struct wait {
@@ -30,9 +30,9 @@ struct wait {
 };
 
 struct task_state {
-    int next_on_lane; /* the next task of its lane; NONE: this is the last one */
-    int first_wait;   /* the first wait for it; NONE: nothing waits for it */
-    int last_ended;   /* the last iteration in which it has ended; NONE: it never has */
+    int next_on_lane; /* the next task of its lane; NONE: the task is the last one */
+    int first_wait;   /* the first wait for the task; NONE: nothing waits for it */
+    int last_ended;   /* the last iteration in which the task has ended; NONE: it never has */
     int in_flight;    /* runs that have been opened and have not ended */
     bool before_slot; /* a task that needs a slot follows from it within the iteration */
 };
@@ -40,10 +40,10 @@ struct task_state {
 struct iteration {
     int tasks_left;         /* tasks that have not ended */
     int compute_tasks_left; /* how many of these are on compute lanes */
-    double end;             /* when it and all iterations before it had ended */
-    double issue_begin;     /* when the host begins to issue it */
-    bool has_asked;         /* it has asked for a slot */
-    bool has_slot;          /* it has got one */
+    double end;             /* when this iteration and all before it had ended */
+    double issue_begin;     /* when the host begins to issue its tasks */
+    bool has_asked;         /* true: the iteration has asked for a slot */
+    bool has_slot;          /* true: the iteration has got a slot */
 };
 
 struct link_copies {
@@ -119,8 +119,8 @@ void return_at_end(struct simulator *simulator, int i, int iteration);
 
 /* ---- simulate_pattern.c ------------------------------------------------------------------------------------------ */
 
-/* Iteration `last` has ended: if the times repeat, or `limit` is reached, the pattern and its period are
- * noted in the result, and the clock is to stop. */
+/* Called when iteration `last` has ended.  If the times repeat, or `limit` is reached, notes the pattern and its period
+ * in the result, and tells the clock to stop. */
 void look_for_pattern(struct simulator *simulator, int last);
 
 /* Sums up the pattern: how long each task takes, and what lanes do in its periods, whichever iteration it is for. */

@@ -11,7 +11,7 @@ extern struct trace_options {
     const char *steps;  /* "2:4": the steps that export writes; NULL: all */
 } trace_options;
 
-/* They take the paths of traces, which NULL ends, and return the exit code. */
+/* These commands take the paths of traces, which NULL ends, and return the exit code. */
 int trace_summary(char **files);
 int trace_export(char **files);
 int trace_diff(char **files);

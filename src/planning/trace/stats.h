@@ -16,15 +16,15 @@ struct trace *trace_open_modelled(const char *path);
 
 const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
 
-/* The index of the task list with that name; where there is none, it ends the program (EXIT_USAGE), and names the trace
- * by `path`.  name NULL: that of the first list that has records, or 0. */
+/* The index of the task list with that name.  Where there is none, ends the program (EXIT_USAGE) and names the trace by
+ * `path`.  name NULL: the index of the first list that has records, or 0. */
 uint32_t find_trace_list(const struct trace *trace, const char *path, const char *name);
 
 /* The steps of one task list.  The first one warms up (compilation, caches), so it does not count when there are more;
  * nor do steps at the end that are not whole. */
 struct trace_steps {
     uint32_t list;
-    const struct trace_step *all; /* those of the trace */
+    const struct trace_step *all; /* the steps of the trace */
     size_t n;
     size_t first, counted; /* the steps that count are all[first .. first + counted) */
     uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */

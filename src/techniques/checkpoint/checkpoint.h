@@ -43,7 +43,7 @@ enum { NOT_KNOWN = 0 };          /* a run's id or a hash that was not recorded *
 enum { VECTORS_DIFFER = 0 };     /* the width where devices have several */
 struct checkpoint {
     char *path;                      /* its folder, or its single file */
-    struct single_file *single_file; /* it is in a single file; NULL: it is a folder */
+    struct single_file *single_file; /* the file that the checkpoint is; NULL: it is a folder */
     uint32_t step;                   /* the last step that was trained */
     uint64_t run_id;  /* random id of the run that began from nothing; runs that resume it keep it; or NOT_KNOWN */
     int64_t session;  /* number of the run among all that wrote into the folder, resumed ones too */

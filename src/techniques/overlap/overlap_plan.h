@@ -22,7 +22,7 @@
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
 struct overlap_options {
     enum overlap mode;
-    const char *plan_file; /* it is read when it is there, else written; NULL: none */
+    const char *plan_file; /* the file to read the plan from; if there is none, the plan is written to it; NULL: none */
 };
 
 /* ---- overlap_choose.c: a plan for each --overlap, and which is the best ------------------------------------------ */

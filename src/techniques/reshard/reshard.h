@@ -43,7 +43,7 @@ struct kept_tensor {
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
 struct pieces {
     struct config config;
-    struct mesh mesh; /* it cuts the tensors; its first_layer is NULL */
+    struct mesh mesh; /* the mesh that cuts the tensors; its first_layer is NULL */
     size_t n;
     struct kept_tensor *tensors;
 };
@@ -61,7 +61,7 @@ struct pieces *uncut_state(const struct config *config);
  * the first of them gets pieces. */
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held);
 
-size_t count_pieces(const struct pieces *pieces); /* those of all tensors */
+size_t count_pieces(const struct pieces *pieces); /* the pieces of all tensors */
 void free_pieces(struct pieces *pieces);
 
 /* ---- reshard_pieces.c: one tensor, one piece --------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ struct snapfile_commit {
     uint64_t seq;             /* its number among all commits of the file */
     uint32_t step;            /* the step after which the state was stored */
     uint32_t slot;            /* the slot that has the state; NO_SLOT: there is no commit */
-    int64_t samples, session; /* those of struct checkpoint */
+    int64_t samples, session; /* as in struct checkpoint */
     uint64_t hash;            /* XXH64 of the hashes of its pieces */
 };
 
