@@ -94,7 +94,8 @@ void free_costs(struct costs *costs);
  * word ends the program (EXIT_USAGE). */
 void apply_what_if(struct costs *costs, struct machine *machine, const char *text);
 
-/* Does what apply_what_if() does, to a step file's own times, links (not its disk) and memory.  Call it before passes look at them. */
+/* Does what apply_what_if() does, to a step file's own times, links (not its disk) and memory.  Call it before
+ * passes look at these. */
 void apply_what_if_to_list(struct list *list, const char *text);
 
 /* Ends the program (EXIT_USAGE) if the profile is of another device, driver, engine, number of units or vector width:

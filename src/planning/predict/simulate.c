@@ -24,9 +24,9 @@
  *     its copy is on the links         join_links()    the latency is over; other copies on these links become slower
  *     its task ends                    finish()        other copies become faster; waits end, and an iteration may open
  *
- * The earliest of these events is found by a tournament between the lanes, a tree of which each node has the earlier of
- * two lanes (set_next()).  Lanes on which an event may let a task start are queued, and tried after the event
- * (try_lanes()).  Iterations are run until their times repeat (simulate_pattern.c).
+ * The earliest of these events is found by a tournament between the lanes: a binary tree, in which each inner place has
+ * the lane with the earlier event of the two below it (set_next()).  Lanes on which an event may let a task start are
+ * queued, and tried after the event (try_lanes()).  Iterations are run until their times repeat (simulate_pattern.c).
  *
  * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.
  */
@@ -115,8 +115,8 @@ static void set_ends(struct simulator *simulator, const struct link *link)
 
 enum load_change { COPY_JOINS, COPY_LEAVES };
 
-/* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  Another copy that is on
- * both links is looked at twice, with the same result. */
+/* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  Another copy that
+ * is on both links is looked at twice, with the same result. */
 static void change_load(struct simulator *simulator, struct lane_state *copy, enum load_change change)
 {
     for (int i = 0; i < 2; i++)

@@ -52,8 +52,8 @@ json_t *simulation_json(const struct simulation *simulation); /* "simulation" of
 /* Writes the simulated steps as a trace, like a real one.  `model` says in it what was simulated. */
 void write_simulation(const struct simulation *simulation, const char *path, const char *model);
 
-/* Simulates the list as it is now, even while it is edited, and writes the simulation as a trace.  tutorials/gdb/yard.py
- * calls this function from the debugger. */
+/* Simulates the list as it is now, even while it is edited, and writes the simulation as a trace.
+ * tutorials/gdb/yard.py calls this function from the debugger. */
 void show_list(const struct list *list, const struct costs *costs, char *path);
 
 #endif

@@ -14,13 +14,13 @@
 
 /* ---- values.c ---------------------------------------------------------------------------------------------------- */
 
-/* The values that flow through a list, each known by a hash.  The hashes are taken before passes rewrite the list; verify()
- * compares the rewritten list with them.  The caller frees them with free_values(). */
+/* The values that flow through a list, each known by a hash.  The hashes are taken before passes rewrite the list;
+ * verify() compares the rewritten list with them.  The caller frees them with free_values(). */
 struct values;
 struct values *hash_values(const struct list *list);
 
-/* Does what hash_values() does, for lists of two step files: a task is known by name, layer, micro-batch and role, and a tensor that
- * persists by its name up to "~". */
+/* Does what hash_values() does, for lists of two step files: a task is known by name, layer, micro-batch and role,
+ * and a tensor that persists by its name up to "~". */
 struct values *hash_named_values(const struct list *list);
 void free_values(struct values *values);
 

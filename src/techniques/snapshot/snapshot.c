@@ -63,7 +63,8 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
     return first;
 }
 
-/* The part [begin, end), in bytes, of the buffer of each slot.  Returns the part of slot 1, which leads to the others. */
+/* Makes the part [begin, end), in bytes, of the buffer of each slot.  Returns that of slot 1, which leads to the
+ * others. */
 static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers, const char *name, size_t begin,
                                       size_t end)
 {
