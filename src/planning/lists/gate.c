@@ -1,13 +1,16 @@
 /* gate.c - clipping by order: no update starts before the norm of all gradients is known.
  *
- * Where updates read a tensor that the norm's task has written, this tensor says it all.  A list that was written by
- * hand may have no such tensor.  There the tasks of role norm, or, where there is none, those of role backward, *hold*
- * the updates.  The list's order must fit too: updates that are held, and the tasks that follow from them, come after
- * the last task that holds them.
+ *     an update                                       waits
+ *     that follows from a task of role norm           for what that task writes: nothing is to be done
+ *     any other, in a list with tasks of role norm    at the *gate*, which these tasks open
+ *     any other, in a list without                    at the gate, which the tasks of role backward open
  *
- * A tensor that the holding tasks write and the updates read would say the same, but it would take bytes of a device,
- * and it would make the next step's norm wait for this step's updates, though they share no other bytes.  So tasks are
- * marked instead: depend() gives each held task an edge from the last holding task of each lane.
+ * The last two are for lists that were written by hand.  Tasks that open the gate, or wait at it, are marked, and
+ * depend() gives each task that waits an edge from the last task of each lane that opens.  The list's order must fit
+ * too: updates that wait, and the tasks that follow from them, come after the last task that opens.
+ *
+ * A tensor that the tasks which open write, and the updates read, would say the same.  But it would take bytes of a
+ * device, and it would make the next step's norm wait for this step's updates, though they share no other bytes.
  */
 #include "lists.h"
 

@@ -1,8 +1,11 @@
 /* proof.h - what can be known of a list without running it: the values that its tasks read, and that nothing races; and
  * by running it serially, whether its tasks do what they declare.
  *
- * Protocol: hash_values() of the list as it was built; then passes, place() and depend() change the list; then
- * verify() of the finished list against those values, and verify_devices().
+ *     struct values *values = hash_values(list);          as it was built
+ *     ...                                                 passes, place() and depend() change the list
+ *     struct problem *problem = verify(list, values);     the finished list
+ *     if (!problem)
+ *         problem = verify_devices(list);
  *
  * A proof returns a problem (EXIT_FAILED) that says in a sentence what is wrong; NULL: nothing is.  The caller frees a
  * problem with free(), unless it ends the program with it.

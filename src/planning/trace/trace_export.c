@@ -1,10 +1,14 @@
 /* trace_export.c - yard trace export: a trace as Chrome's JSON, for Perfetto and chrome://tracing.
  *
- * A process per device, a thread per lane, an X event per record, a counter (C) of the bytes that each class
- * of tensors holds, and an arrow (a flow: s, then f) per edge between lanes.  What Perfetto asks for: times are
- * microseconds, decimals keep the nanoseconds; sort indices are numbers; slices of one thread nest; both ends of a flow
- * lie within a slice that has a length, which comes earlier in the file; an f without "bp":"e" would attach to the next
- * slice; ids are not used twice.
+ *     device                                  process
+ *     lane                                    thread
+ *     record                                  event X, a slice
+ *     bytes that a class of tensors holds     counter C
+ *     edge between lanes                      flow, an arrow: event s, then event f
+ *
+ * What Perfetto asks for: times are microseconds, decimals keep the nanoseconds; sort indices are numbers; slices of
+ * one thread nest; both ends of a flow lie within a slice that has a length, which comes earlier in the file; an f
+ * without "bp":"e" would attach to the next slice; ids are not used twice.
  */
 #include "command.h"
 #include "stats.h"

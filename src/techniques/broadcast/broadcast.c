@@ -9,14 +9,18 @@
  *     queue 1      |A0 |A2 |B1 |                  slices in turn to the queues that send: latencies overlap, and
  *     queue 2      |A1 |B0 |B2 |                  layer A's forward starts when A's slices are there
  *
- * Words.  Each device has N queues.  Queue 0 is its main queue, the compute lane that runs the updates.  Each other
- * queue has two lanes: one sends, and one receives.  Queue 1 has the lanes `download` and `upload`, which carry the
- * broadcasts without this pass too.  Queue 2 has `download1` and `upload1`, and so on (for_queue()).  A *message* is
- * the same bytes on their way to the other devices.  They go to a device directly, or down to the host once and up from
- * there, or another device that has received them sends them on.  The message's copies, of role broadcast, are its
- * *hops*.  All hops of a message have the same number, which add_broadcast() gave them when the list was built, or
- * which a step file says (msg=).  What a device sends of one layer, by all its messages, is a *shard*.  With --zero 3,
- * each gathering of gather.c is sent in the same way.
+ * Words:
+ *
+ *     queue      each device has N.  Queue 0 is its main queue, the compute lane that runs the updates.  Each other
+ *                queue has two lanes: one sends, and one receives.  Queue 1 has `download` and `upload`, which carry the
+ *                broadcasts without this pass too; queue 2 has `download1` and `upload1`, and so on
+ *     message    the same bytes on their way to the other devices: directly, or down to the host once and up from
+ *                there, or sent on by another device that has received them
+ *     hop        a copy of a message; its role is broadcast.  All hops of a message have the same number: from
+ *                add_broadcast() when the list was built, or from a step file (msg=)
+ *     shard      what a device sends of one layer, by all its messages
+ *
+ * With --zero 3, each gathering of gather.c is sent in the same way.
  *
  * The rule.
  *
@@ -32,10 +36,16 @@
  *
  * The rewrite.  The copies of a message become neighbours, and each copy is replaced by one per slice.  No edge is
  * added: a task that reads a parameter waits for the slices of its own bytes, since it reads what their copies write.
- * Where a slice comes directly, a *receive* comes in between: a copy of the slice to itself on the receiver's queue,
- * which moves nothing.  The receive reads what the slice's copy wrote, and writes it for the readers, so the readers
- * wait for the receive. (The slice's copy is on the sender's queue; the receive gives the slice a place on the
- * receiver's queue.  A copy up from the host is on the receiver's queue already.)
+ *
+ *     before                     after, for slice 0                            lane
+ *     w on d1 = w on d0          slice 0 of w on d1 = slice 0 of w on d0       queue j of d0
+ *                                receive: writes slice 0 of w on d1 anew       queue j of d1
+ *     forward on d1 reads w      forward on d1 reads w                         compute of d1
+ *
+ * Where a slice comes directly, its copy is on the sender's queue, so a *receive* gives the slice a place on the
+ * receiver's queue too.  This is a copy of the slice to itself, which moves nothing.  It reads what the slice's copy
+ * wrote, and writes it for the readers, so the readers wait for the receive.  A copy up from the host needs none: it is
+ * on the receiver's queue already.
  *
  * Source: "Multi-stream broadcast method for model parameters of deep learning models" (Baidu, 2023).
  */

@@ -9,8 +9,8 @@
  * row by row, so a walk through a tensor from its first element to its last walks each of its pieces from start to end.
  * All work on checkpoints is such walks, a tensor at a time.
  *
- * The caller frees a `struct pieces` with free_pieces().  What the mesh or the sizes have wrong ends the program before
- * (check_config(), cut_layers()): nothing of reshard_pieces.c fails.
+ * The caller frees a `struct pieces` with free_pieces().  A mesh or sizes that are wrong have ended the
+ * program before (check_config(), cut_layers()), so nothing of reshard_pieces.c fails.
  */
 #ifndef RESHARD_H
 #define RESHARD_H

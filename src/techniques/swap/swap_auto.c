@@ -1,17 +1,23 @@
 /* swap_auto.c - --swap auto and --recompute auto: only where a list does not fit, tensors are swapped in their gaps, or
- * are made again after them.  A search finds which, so that the step is as short as it can be.  What a choice
- * of the search does to the list is in swap_choice.c.
+ * are made again after them.  A search finds which, so that the step is as short as it can be.  What a choice of the
+ * search does to the list is in swap_choice.c.
  *
  * One search serves both options, since what it can do about a gap is the same: keep the tensor, swap it, or make it
  * again.  For --recompute auto nothing is swapped.  Its search is nevertheless here, and not in recompute/, because it
- * needs all that knows of gaps, more than half of this folder.  So recompute's pass finds it by choose_remade of struct
+ * needs the code about gaps, more than half of this folder.  So recompute's pass finds it by choose_remade of struct
  * pass_traits, and --recompute auto is refused by a program without this folder.
  *
- * The decisions.  One decision is about the same gap on all data-parallel devices.  One is about all gaps of a tensor
- * of state: when its home is the host, each use needs copies.  One more decision, LAYOUT, is about the positions of
- * copies, and in a pipeline the order of the tasks: as listed, or as they begin by the clock.  Both orders compute the
- * same.  But a stage holds bytes for what it receives from the send's position in the list on, and in the list of a
- * pipeline that position may be long before the time at which the send begins.
+ * The decisions:
+ *
+ *     about                                                             options
+ *     a gap, the same one on all data-parallel devices                  keep, swap, make again: where that is possible
+ *     all gaps of a tensor of state, since with its home on the         keep, swap
+ *     host each of its uses needs copies
+ *     LAYOUT: where copies come, and in a pipeline the order of the     rows of layouts[] (swap_choice.c): the tasks are
+ *     tasks                                                             as listed, or as they begin by the clock
+ *
+ * Both orders compute the same.  But a stage holds bytes for what it receives from the send's position in the list on,
+ * and in the list of a pipeline that position may be long before the time at which the send begins.
  *
  * The search (search/search.h) starts from a rule.  More and more tensors leave, or are made again: first those that
  * are cheap to make again, then large ones, and of equally large ones those whose gaps are longest.  Classes
