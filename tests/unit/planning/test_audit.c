@@ -5,7 +5,7 @@
  * task, or at one that then reads what was lost.  It also checks that the audit finds a kernel that leaves elements
  * unwritten, and a host task that writes what it does not name.
  *
- * To see it fail: in audit.c, let check_others() find nothing.
+ * To see it fail: in audit.c, let others_problem() find nothing.
  */
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
