@@ -12,8 +12,8 @@
  * Words:
  *
  *     queue      each device has N.  Queue 0 is its main queue, the compute lane that runs the updates.  Each other
- *                queue has two lanes: one sends, and one receives.  Queue 1 has `download` and `upload`, which carry the
- *                broadcasts without this pass too; queue 2 has `download1` and `upload1`, and so on
+ *                queue has two lanes: one sends, and one receives.  Queue 1 has `download` and `upload`, which carry
+ *                the broadcasts without this pass too; queue 2 has `download1` and `upload1`, and so on
  *     message    the same bytes on their way to the other devices: directly, or down to the host once and up from
  *                there, or sent on by another device that has received them
  *     hop        a copy of a message; its role is broadcast.  All hops of a message have the same number: from

@@ -10,7 +10,7 @@
  * The decisions:
  *
  *     about                                                             options
- *     a gap, the same one on all data-parallel devices                  keep, swap, make again: where that is possible
+ *     a gap, the same one on all data-parallel devices                  keep, swap, make again: what is possible
  *     all gaps of a tensor of state, since with its home on the         keep, swap
  *     host each of its uses needs copies
  *     LAYOUT: where copies come, and in a pipeline the order of the     rows of layouts[] (swap_choice.c): the tasks are
