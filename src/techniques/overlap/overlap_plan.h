@@ -90,7 +90,7 @@ struct update_plans choose_plans(const struct update_survey *survey, const struc
 
 struct side_chooser; /* overlap_local.c */
 struct local_rule {  /* --overlap local: how the running step decides, and for which updates */
-    bool drawn;      /* at random, by draw_seed, to show that no bit depends on it */
+    bool drawn;      /* true: sides are drawn at random, to show that no bit depends on them */
     uint64_t draw_seed;
     const struct update_survey *survey;
     /* The choosers of the updates about which the step decides: the last one that was added. */
@@ -148,7 +148,7 @@ struct scoring {
 /* For the search, which scores choices by it.  work: what the search may spend after its starts. */
 struct question question_of(struct scoring *scoring, double work);
 
-/* try_plan() with the scoring that these two make.  No bucket is left to the running step. */
+/* Does what try_plan() does, for a list in which these tensors are made again, and nothing is left to the step. */
 void try_with(struct update_planner *planner, const int *remade, struct update_plan *plan);
 
 /* A plan for each --overlap, the best that is found for budgets as they are now.  remade: see struct scoring. */
