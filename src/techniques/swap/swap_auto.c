@@ -9,12 +9,12 @@
  *
  * The decisions:
  *
- *     about                                                             options
- *     a gap, the same one on all data-parallel devices                  keep, swap, make again: what is possible
- *     all gaps of a tensor of state, since with its home on the         keep, swap
+ *     about                                                          options
+ *     a gap, the same one on all data-parallel devices               keep, swap, make again: what is possible
+ *     all gaps of a tensor of state, since with its home on the      keep, swap
  *     host each of its uses needs copies
- *     LAYOUT: where copies come, and in a pipeline the order of the     rows of layouts[] (swap_choice.c), with the tasks
- *     tasks                                                             as listed, or as they begin by the clock
+ *     LAYOUT: where copies come, and in a pipeline the order of      the rows of layouts[] in swap_choice.c: tasks are
+ *     the tasks                                                      as listed, or as they begin by the clock
  *
  * Both orders compute the same.  But a stage holds bytes for what it receives from the send's position in the list on,
  * and in the list of a pipeline that position may be long before the time at which the send begins.
