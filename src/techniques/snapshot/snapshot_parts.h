@@ -38,8 +38,8 @@ void start_snapshots(struct trainer *trainer);
 /* Closes the file, which stays readable.  Nothing is in flight: drain first. */
 struct snapfile_counts close_snapshots(struct trainer *trainer);
 
-/* Tells the commit of this iteration that its step has been reported; the commit waits for this call.  The thread that
- * reports steps makes it.  sound: the step's numbers are finite; no step is committed from the first that is not. */
+/* Tells the commit of this iteration that its step has been reported; the commit waits for this call.  The thread of
+ * the report's lane makes it.  sound: the step's numbers are finite; no step is committed from the first that is not. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
 /* Sets *commits to the commits since the last call, oldest first; the caller frees the array.  Returns how many. */
