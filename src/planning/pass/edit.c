@@ -16,7 +16,7 @@ struct change {                                    /* an entry of the journal */
 struct edit {
     struct list *list;
     struct task ends; /* its `next` is the first task, its `prev` the last one */
-    /* as they were when it was opened: */
+    /* as they were when the edit was opened: */
     size_t n_tasks, n_tensors;
     uint64_t last_origin;
     int last_message;

@@ -14,7 +14,7 @@ static double simulated_ns(void *context, const struct task *task)
     return 1e9 * simulation->seconds[task->index];
 }
 
-/* In nanoseconds.  It begins at 1, since 0 stands for no time in a trace. */
+/* The time in nanoseconds.  The clock begins at 1, since 0 stands for no time in a trace. */
 static uint64_t trace_clock(double seconds) { return 1 + (uint64_t)(1e9 * seconds); }
 
 /* The task has a start: it was run to its end, or was under way when the simulation ended. */

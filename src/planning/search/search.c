@@ -8,9 +8,9 @@ struct search {
     const struct question *question;
     double work;    /* how many tasks have been simulated so far */
     uint64_t draws; /* how many random numbers have been drawn */
-    uint64_t begun; /* now_ns() then */
+    uint64_t begun; /* now_ns() when the search began */
     unsigned char *best;
-    struct score record; /* the best choice's */
+    struct score record; /* the score of `best` */
 };
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
