@@ -131,7 +131,7 @@ struct paced {
 };
 
 /* Four steps, paced; the weights must be those of --serial. */
-static struct paced run_paced(double scale)
+static struct paced train_paced(double scale)
 {
     struct paced paced = {.trainer = open_tiny(two_devices(), true), .costs = read_costs(write_hardware())};
     struct list *list = paced.trainer->train_list;
@@ -200,7 +200,7 @@ static void expect_order(const struct paced *paced, uint32_t number, size_t i, c
 TEST(paced_tasks_take_their_modelled_time)
 {
     double scale = 150; /* a launch of 2 us is 0.3 ms */
-    struct paced paced = run_paced(scale);
+    struct paced paced = train_paced(scale);
     const struct list *list = paced.trainer->train_list;
     const struct times *lane_before[64] = {NULL};
     size_t overruns = 0;
