@@ -39,7 +39,8 @@ void start_snapshots(struct trainer *trainer);
 struct snapfile_counts close_snapshots(struct trainer *trainer);
 
 /* Tells the commit of this iteration that its step has been reported; the commit waits for this call.  The thread of
- * the report's lane makes it.  sound: the step's numbers are finite; no step is committed from the first that is not. */
+ * the report's lane makes it.  sound: the step's numbers are finite.  From the first step that is not sound on, none is
+ * committed. */
 void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
 /* Sets *commits to the commits since the last call, oldest first; the caller frees the array.  Returns how many. */
