@@ -192,7 +192,7 @@ refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' $plan -d 0:0x2 --mesh dp=2,dp=
 refuse 2 'there is one stage; --mesh pp=N makes N of them' $plan --pipeline interleaved
 refuse 2 'with numbers from 1 to 4096, not "dp=4294967297"' $plan --mesh dp=4294967297
 refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or take one 2 times' $plan --mesh dp=2
-refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2: name 3 with -d, or take one 3 times' $plan --mesh dp=3 -d 0:0x2
+refuse 2 '--mesh dp=3 needs 3 devices, but -d gives 2: name 3 with -d, or take one 3 times' $plan --mesh dp=3 -d 0:0x2
 refuse 2 'asks for 8192 devices, the product of its numbers; 4096 are possible' $plan --mesh dp=4096,pp=2
 refuse 2 'asks for 4294967296 devices' $plan $server --mesh dp=4096,pp=4096,tp=256
 refuse 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' $plan -d 0:0x3 --mesh pp=3 --batch 6
@@ -346,7 +346,7 @@ refuse 2 'can be cut into at most ...; 0:0xN makes N logical devices of it, up t
 refuse 2 '--vector 3: take 1, 4, 8 or 16, and at most ...has vectors of that many floats' train --vector 3
 refuse 2 '-d names more than 16 devices' train -d 0:0x17
 refuse 2 '-d names device 0:0 twice, but it has its compute units only once: cut the device with /n' train -d 0:0,0:0
-refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' train -d 0:0x2 --mesh dp=3
+refuse 2 '--mesh dp=3 needs 3 devices, but -d gives 2' train -d 0:0x2 --mesh dp=3
 refuse 2 '--mesh pp=2 needs 2 devices, and without -d there is 1' train --mesh pp=2
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "rows"; an omitted axis is 1' train --mesh rows
 refuse_train 2 'more than the budget of 200 KiB; use a smaller model, or a larger --device-mem' --device-mem 200K

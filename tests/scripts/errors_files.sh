@@ -228,7 +228,7 @@ refuse 2 'check takes one reference file, ... or --gradients and no file' \
 LC_ALL=C sed 's/"trajectory"/"another---"/' tests/data/gpt2-tiny.safetensors >"$TMP/no-trajectory.safetensors"
 refuse 1 'but no trajectory, which says after how many: add a trajectory' check "$TMP/no-trajectory.safetensors"
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
-refuse 2 '--mesh dp=3 needs 3 devices, -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
+refuse 2 '--mesh dp=3 needs 3 devices, but -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
 refuse 2 'trace summary takes a path, not ""' trace summary ''
 same 'outputs onto inputs: no input was touched' "$(sum_of_inputs)" "$inputs"
 for output in x new.log new; do

@@ -158,7 +158,7 @@ static char **write_tensors(FILE *out, const struct list *list)
 /* What `after=` says in the file.  A name there means the last task of that name above.  Where that would be the wrong
  * task, the right one gets a name of its own. */
 struct afters {
-    struct listed_wait *pairs;
+    struct listed_wait *waits;
     size_t n;
     char **names; /* by task */
 };
@@ -181,17 +181,17 @@ static bool *mark_mistaken(const struct list *list, const struct afters *afters)
 {
     bool *mistaken = allocate(list->n, sizeof *mistaken);
     json_t *means = json_object();
-    const struct listed_wait *pair = afters->pairs, *end = afters->pairs + afters->n;
+    const struct listed_wait *wait = afters->waits, *end = afters->waits + afters->n;
     for (size_t i = 0; i < list->n; i++) {
-        for (; pair < end && pair->consumer == (int)i; pair++) {
-            int meant = task_meant(means, list->tasks[pair->producer]);
-            mistaken[pair->producer] |= !pair->previous && meant != pair->producer;
+        for (; wait < end && wait->consumer == (int)i; wait++) {
+            int meant = task_meant(means, list->tasks[wait->producer]);
+            mistaken[wait->producer] |= !wait->previous && meant != wait->producer;
         }
         note_name(means, list->tasks[i]);
     }
-    for (pair = afters->pairs; pair < end; pair++) {
-        int meant = task_meant(means, list->tasks[pair->producer]);
-        mistaken[pair->producer] |= pair->previous && meant != pair->producer;
+    for (wait = afters->waits; wait < end; wait++) {
+        int meant = task_meant(means, list->tasks[wait->producer]);
+        mistaken[wait->producer] |= wait->previous && meant != wait->producer;
     }
     json_decref(means);
     return mistaken;
@@ -202,7 +202,7 @@ static struct afters collect_afters(const struct list *list)
 {
     struct afters afters = {.names = allocate(list->n, sizeof *afters.names)};
     json_t *taken = json_object();
-    afters.pairs = collect_after_pairs(list, &afters.n);
+    afters.waits = collect_listed_waits(list, &afters.n);
     bool *mistaken = mark_mistaken(list, &afters);
     char name[NAME_BYTES];
     for (size_t i = 0; i < list->n; i++)
@@ -224,16 +224,16 @@ static void free_afters(struct afters *afters, size_t n_tasks)
     for (size_t i = 0; i < n_tasks; i++)
         free(afters->names[i]);
     free(afters->names);
-    free(afters->pairs);
+    free(afters->waits);
 }
 
-/* " after=a,b'": *next is the first pair of the task at that position, if it has one. */
+/* " after=a,b'": *next is the first wait of the task at that position, if it has one. */
 static void write_after(FILE *out, const struct afters *afters, size_t position, size_t *next)
 {
     const char *before = " after=";
-    for (; *next < afters->n && afters->pairs[*next].consumer == (int)position; (*next)++) {
-        const struct listed_wait *pair = &afters->pairs[*next];
-        fprintf(out, "%s%s%s", before, afters->names[pair->producer], pair->previous ? "'" : "");
+    for (; *next < afters->n && afters->waits[*next].consumer == (int)position; (*next)++) {
+        const struct listed_wait *wait = &afters->waits[*next];
+        fprintf(out, "%s%s%s", before, afters->names[wait->producer], wait->previous ? "'" : "");
         before = ",";
     }
 }

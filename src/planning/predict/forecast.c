@@ -25,8 +25,8 @@ static struct list *make_draft(const struct list *list, struct task ***original)
         draft->tasks[i] = &block[i];
     }
     draft->last_origin = list->last_origin;
-    draft->after = copy_bytes(list->after, list->n_after * sizeof *list->after);
-    draft->n_after = list->n_after;
+    draft->origin_waits = copy_bytes(list->origin_waits, list->n_origin_waits * sizeof *list->origin_waits);
+    draft->n_origin_waits = list->n_origin_waits;
     *original = tasks;
     return draft;
 }

@@ -283,14 +283,14 @@ static void need_gates(struct proof *proof)
 /* Where the list says that a task waits for another (after.c), it comes after the other. */
 static void need_after(struct proof *proof)
 {
-    size_t n_orders;
+    size_t n_waits;
     int n = (int)proof->list->n;
-    struct listed_wait *orders = collect_after_pairs(proof->list, &n_orders);
-    for (const struct listed_wait *pair = orders; pair < orders + n_orders; pair++) {
-        int first = pair->previous ? pair->producer : n + pair->producer;
-        add_pair(proof, first, n + pair->consumer);
+    struct listed_wait *waits = collect_listed_waits(proof->list, &n_waits);
+    for (const struct listed_wait *wait = waits; wait < waits + n_waits; wait++) {
+        int first = wait->previous ? wait->producer : n + wait->producer;
+        add_pair(proof, first, n + wait->consumer);
     }
-    free(orders);
+    free(waits);
 }
 
 static struct problem *prove(struct proof proof)
@@ -378,9 +378,10 @@ static struct problem *verify_after(const struct list *list)
     fill_none(earliest, list->last_origin + 1);
     for (size_t i = list->n; i-- > 0;)
         earliest[list->tasks[i]->origin] = (int)i;
-    for (size_t i = 0; i < list->n_after && !problem; i++) {
-        int waits = earliest[list->after[i].consumer], first = earliest[list->after[i].producer];
-        if (waits != NONE && !list->after[i].previous && (first == NONE || first > waits))
+    for (size_t i = 0; i < list->n_origin_waits && !problem; i++) {
+        const struct origin_wait *said = &list->origin_waits[i];
+        int waits = earliest[said->consumer], first = earliest[said->producer];
+        if (waits != NONE && !said->previous && (first == NONE || first > waits))
             problem = new_problem(EXIT_FAILED, "task %d %s comes before all that after= tells it to wait for", waits,
                                   list->tasks[waits]->name);
     }

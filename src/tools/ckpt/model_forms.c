@@ -26,7 +26,7 @@ void export_safetensors(const struct checkpoint *checkpoint, const char *path, e
     struct params *params = new_params(&checkpoint->pieces->config, &one_rank, 0);
     struct st_writer *writer = begin_model_file(path, params, &facts, names);
     for (int i = 0; i < params->n; i++)
-        write_to_model_file(writer, &params->all[i], read_value(checkpoint, i, 0));
+        write_to_model_file(writer, &params->items[i], read_value(checkpoint, i, 0));
     st_publish(writer);
     free_params(params);
 }
@@ -109,8 +109,8 @@ void export_llmc(const struct checkpoint *checkpoint, const char *path)
     write_bytes(writer, header, sizeof header);
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < params->n; i++) /* by layer, as the table is */
-            if (params->all[i].llmc == k)
-                write_padded(writer, checkpoint, &params->all[i], i, padded);
+            if (params->items[i].llmc == k)
+                write_padded(writer, checkpoint, &params->items[i], i, padded);
     publish(writer);
     free_params(params);
 }

@@ -120,7 +120,8 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < params->n; i++)
-        sketch->units[params->all[i].unit].parameter_bytes += (double)(param_elements(&params->all[i]) * ELEMENT_BYTES);
+        sketch->units[params->items[i].unit].parameter_bytes +=
+            (double)(param_elements(&params->items[i]) * ELEMENT_BYTES);
     while (trainer->train_list->tasks[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;

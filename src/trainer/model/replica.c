@@ -33,7 +33,7 @@ void make_weights(struct model *model, struct replica *replica)
 {
     replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &params_of(model, replica->rank)->all[i];
+        const struct param *param = &params_of(model, replica->rank)->items[i];
         struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];
         struct weight *weight = &replica->by_param[i];
         if (!values)

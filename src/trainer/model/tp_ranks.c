@@ -14,8 +14,8 @@
 typedef void collective(struct list *list, const char *name, struct tensor *const *x, int n);
 struct rendezvous {
     struct tensor *x; /* what the rank brings; NULL: nothing, since it has no further rendezvous */
-    /* Positions in the list: those of the rank's tasks since its last rendezvous; of the last rank the collective's
-     * too. */
+    /* Positions in the list: those of the rank's tasks since its last rendezvous; those of the last rank include the
+     * collective's. */
     size_t begin, end;
 };
 

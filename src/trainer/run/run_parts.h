@@ -181,6 +181,9 @@ void issue_late(const struct issue *issue);
  * Then it is given to a thread, or freed. */
 void park_task(struct issue *issue);
 
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+void retire_parked(struct list *list);
+
 /* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
  * iteration that needs a slot asks for one, for the whole iteration. */
 bool decide_late(struct list *list, const struct task *task, uint32_t iteration);

@@ -16,7 +16,7 @@ static const struct preset {
     {.name = "gpt2", .layers = 12, .heads = 12, .channels = 768, .seq_len = 1024, .batch = 4, .vocab = 50257},
 };
 const char *preset_words[PRESETS + 1];
-char preset_help[256];
+char preset_help[512];
 
 void fill_preset_texts(void)
 {
@@ -26,8 +26,8 @@ void fill_preset_texts(void)
                 preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
     for (int i = 1; i < PRESETS; i++) {
         preset = &presets[i];
-        append_text(&help, "; %s %d, %d, %d, %d, %d", preset->name, preset->layers, preset->heads, preset->channels,
-                    preset->seq_len, preset->batch);
+        append_text(&help, "; %s has %d layers, %d heads, %d channels, seq-len %d, batch %d", preset->name,
+                    preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
     }
     for (int i = 0; i < PRESETS; i++)
         preset_words[i] = presets[i].name;

@@ -48,7 +48,7 @@ _Noreturn void refuse_word(const struct usage *usage, const char *word);
 
 enum { PRESETS = 4 };
 extern const char *preset_words[PRESETS + 1]; /* the words of --model; NULL ends them */
-extern char preset_help[256];                 /* its help */
+extern char preset_help[512];                 /* its help */
 void fill_preset_texts(void);                 /* fills in both, from the table of presets */
 void apply_preset(struct settings *settings); /* --model fills in the sizes that are still open (0) */
 

@@ -2,20 +2,21 @@
  *
  *     the list says          b after a            of origins, so that passes need not know of it
  *     the list has           a  b.0  c  b.1       b was cut into two slices
- *     collect_after_pairs()  a -> b.0, a -> b.1
+ *     collect_listed_waits() a -> b.0, a -> b.1
  *
  * Slices, repeats and stand-ins have the origin of their original.  So if the original waits, all of them wait, and if
  * another task waits for the original, it waits for all of them.  Within the step a task waits only for those before it
  * in the list; across the step's end it waits for all.
  *
- * A gate (enum gate) is kept with its tasks.  collect_listed_waits() puts the waits of both together, for depend().
+ * A gate (enum gate) is kept with its tasks.  collect_waits_with_gates() puts the waits of both together, for
+ * depend().
  */
 #include "step_parts.h"
 
 static bool comes_before(const void *item, const void *key)
 {
-    const struct after *a = item;
-    const struct after *b = key;
+    const struct origin_wait *a = item;
+    const struct origin_wait *b = key;
     if (a->consumer != b->consumer)
         return a->consumer < b->consumer;
     if (a->previous != b->previous)
@@ -23,26 +24,28 @@ static bool comes_before(const void *item, const void *key)
     return a->producer < b->producer;
 }
 
-/* The index of `after` in list->after, or, if it is not there, the index at which it belongs. */
-static size_t find_after(const struct list *list, const struct after *after)
+/* The index of `sought` in list->origin_waits, or, if it is not there, the index at which it belongs. */
+static size_t find_origin_wait(const struct list *list, const struct origin_wait *sought)
 {
-    return lower_bound(after, list->after, list->n_after, sizeof *list->after, comes_before);
+    return lower_bound(sought, list->origin_waits, list->n_origin_waits, sizeof *list->origin_waits, comes_before);
 }
 
 void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
-    struct after new = {.producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
-    size_t i = find_after(list, &new);
-    list->after = insert_item(list->after, &list->n_after, &list->cap_after, i, sizeof *list->after);
-    list->after[i] = new;
+    struct origin_wait new = {
+        .producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
+    size_t i = find_origin_wait(list, &new);
+    list->origin_waits =
+        insert_item(list->origin_waits, &list->n_origin_waits, &list->cap_origin_waits, i, sizeof *list->origin_waits);
+    list->origin_waits[i] = new;
 }
 
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
-    struct after sought = {
+    struct origin_wait sought = {
         .producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
-    size_t i = find_after(list, &sought);
-    return i < list->n_after && !comes_before(&sought, &list->after[i]);
+    size_t i = find_origin_wait(list, &sought);
+    return i < list->n_origin_waits && !comes_before(&sought, &list->origin_waits[i]);
 }
 
 /* The tasks of each origin, the last of the list first. */
@@ -71,23 +74,23 @@ static int by_consumer(const void *left, const void *right)
     return BY(a->consumer, b->consumer, BY(a->previous, b->previous, COMPARE(a->producer, b->producer)));
 }
 
-struct listed_wait *collect_after_pairs(const struct list *list, size_t *n)
+struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
 {
     struct origins origins = new_origins(list);
-    struct listed_wait *pairs = NULL;
+    struct listed_wait *waits = NULL;
     size_t cap = 0;
     *n = 0;
-    for (const struct after *after = list->after; after < list->after + list->n_after; after++)
-        for (int k = origins.last[after->consumer]; k != NONE; k = origins.before[k])
-            for (int i = origins.last[after->producer]; i != NONE; i = origins.before[i])
-                if (i < k || after->previous) {
-                    pairs = grow(pairs, &cap, *n + 1, sizeof *pairs);
-                    pairs[(*n)++] = (struct listed_wait){.producer = i, .consumer = k, .previous = after->previous};
+    for (const struct origin_wait *said = list->origin_waits; said < list->origin_waits + list->n_origin_waits; said++)
+        for (int k = origins.last[said->consumer]; k != NONE; k = origins.before[k])
+            for (int i = origins.last[said->producer]; i != NONE; i = origins.before[i])
+                if (i < k || said->previous) {
+                    waits = grow(waits, &cap, *n + 1, sizeof *waits);
+                    waits[(*n)++] = (struct listed_wait){.producer = i, .consumer = k, .previous = said->previous};
                 }
-    SORT(pairs, *n, by_consumer);
+    SORT(waits, *n, by_consumer);
     free(origins.last);
     free(origins.before);
-    return pairs;
+    return waits;
 }
 
 /* ---- gates ------------------------------------------------------------------------------------------------------- */
@@ -110,13 +113,12 @@ static size_t collect_openers(const struct list *list, int *openers)
     return n_openers;
 }
 
-struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
+struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
 {
-    size_t cap;
-    struct listed_wait *waits = collect_after_pairs(list, n);
+    struct listed_wait *waits = collect_listed_waits(list, n);
+    size_t cap = *n;
     int *openers = allocate(list->n, sizeof *openers);
     size_t n_openers = collect_openers(list, openers);
-    cap = *n;
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++) {
             waits = grow(waits, &cap, *n + 1, sizeof *waits);

@@ -15,25 +15,10 @@
  */
 #include "step_parts.h"
 
-/* ---- which nodes touched which bytes --------------------------------------------------------------------------- */
-
-/* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments,
- * one at first; a touched range is cut out of it, so that every segment has one history: the node that wrote it last,
- * and those that have read it since. */
-struct segment {        /* bytes up to the next segment */
-    size_t begin;       /* its first byte */
-    int writer, reader; /* its latest write and its latest read since, as positions in `touches`; or NONE */
-};
-struct space {
-    struct segment *segments;
-    size_t n, cap;
-};
 struct touch { /* a read or a write */
     int node;
     int before; /* the touch of the same bytes before it, or NONE; so segments that are cut share their past */
 };
-
-/* ---- edges ----------------------------------------------------------------------------------------------------- */
 
 struct walk {
     struct list *list;
@@ -47,11 +32,12 @@ struct walk {
     size_t next_listed; /* those of earlier tasks come before it */
 };
 
-static size_t cut_segment(struct space *space, size_t byte);
-static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind);
-static void add_listed_edges(struct walk *walk, int node);
-static void assign_edges(struct list *list);
-static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces);
+int event_context(const struct task *task)
+{
+    return task->lane->device->is_host ? 0 : task->lane->device->context->index;
+}
+
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
  * list: the second copy shows every edge of the steady state. */
@@ -71,6 +57,20 @@ static void add_edges(struct walk *walk, int latest, int consumer, enum edge_kin
 {
     for (int i = latest; i != NONE; i = walk->touches[i].before)
         add_edge(walk, walk->touches[i].node, consumer, kind);
+}
+
+/* Does an access of a node connect it to others by edges of that kind?
+ *
+ *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
+ *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
+ *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  A tensor
+ *              in slots does not last either: the next iteration writes into another slot. */
+static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
+{
+    if (kind == EDGE_REUSE)
+        return !tensor->persistent;
+    bool lasts = tensor->persistent && !tensor->storage->slots;
+    return lasts || node >= walk->n;
 }
 
 /* Notes that a node touches a tensor's bytes, and adds the edges that follow from it.  For reuse edges, the space is
@@ -94,7 +94,7 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
         if (writes)
             add_edges(walk, segment->reader, node, kind);
         walk->touches = grow(walk->touches, &walk->cap_touches, walk->n_touches + 1, sizeof *walk->touches);
-        walk->touches[walk->n_touches++] = (struct touch){node, hides ? NONE : *latest};
+        walk->touches[walk->n_touches++] = (struct touch){.node = node, .before = hides ? NONE : *latest};
         *latest = (int)walk->n_touches - 1;
         if (hides)
             segment->reader = NONE;
@@ -113,6 +113,49 @@ static void note_touches(struct walk *walk, int node, enum edge_kind kind)
             note_touch(walk, node, access, kind);
 }
 
+/* Adds the edges of a node that follow from no access: the list says that it waits. */
+static void add_listed_edges(struct walk *walk, int node)
+{
+    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
+        const struct listed_wait *wait = &walk->listed[walk->next_listed];
+        add_edge(walk, wait->previous ? wait->producer : wait->producer + walk->n, node, EDGE_DATA);
+        walk->next_listed++;
+    }
+}
+
+/* ---- the edges of a list ----------------------------------------------------------------------------------------- */
+
+static int later_first(const void *left, const void *right)
+{
+    const struct edge *a = left;
+    const struct edge *b = right;
+    return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
+}
+
+/* Each task gets its n_edges edges, in the order in which waits are chosen. */
+static void assign_edges(struct list *list)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        struct task *task = list->tasks[i];
+        task->edges = list->edges + first;
+        SORT(task->edges, task->n_edges, later_first);
+        first += task->n_edges;
+    }
+}
+
+static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
+{
+    for (int kind = 0; kind < n_kinds; kind++) {
+        for (size_t i = 0; i < n_spaces[kind]; i++)
+            free(walk->spaces[kind][i].segments);
+        free(walk->spaces[kind]);
+    }
+    free(walk->touches);
+    free(walk->consumer);
+    free(walk->listed);
+}
+
 /* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
  * walked over, so in list->edges they lie side by side. */
 static void fill_edges(struct list *list, int n_kinds)
@@ -120,7 +163,7 @@ static void fill_edges(struct list *list, int n_kinds)
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
     const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
                                          (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
-    walk.listed = collect_listed_waits(list, &walk.n_listed);
+    walk.listed = collect_waits_with_gates(list, &walk.n_listed);
     for (int kind = 0; kind < n_kinds; kind++)
         walk.spaces[kind] = allocate(n_spaces[kind], sizeof *walk.spaces[kind]);
     list->n_edges = 0;
@@ -155,95 +198,4 @@ void depend(struct list *list, enum edges_wanted wanted)
                 producer->notify |= 1u << event_context(task);
         }
     }
-}
-
-/* ---- a first reading ends here ---- */
-
-/* Adds the edges of a node that follow from no access: the list says that it waits. */
-static void add_listed_edges(struct walk *walk, int node)
-{
-    while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
-        const struct listed_wait *wait = &walk->listed[walk->next_listed];
-        add_edge(walk, wait->previous ? wait->producer : wait->producer + walk->n, node, EDGE_DATA);
-        walk->next_listed++;
-    }
-}
-
-/* ---- which nodes touched which bytes --------------------------------------------------------------------------- */
-
-static bool begins_before(const void *item, const void *key)
-{
-    const struct segment *segment = item;
-    const size_t *byte = key;
-    return segment->begin < *byte;
-}
-
-/* The segment that begins at that byte.  A segment that lies across the byte is cut in two. */
-static size_t cut_segment(struct space *space, size_t byte)
-{
-    if (!space->n) {
-        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
-        space->segments[space->n++] = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
-    }
-    size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);
-    if (i == space->n || space->segments[i].begin > byte) {
-        space->segments = insert_item(space->segments, &space->n, &space->cap, i, sizeof *space->segments);
-        space->segments[i] = space->segments[i - 1];
-        space->segments[i].begin = byte;
-    }
-    return i;
-}
-
-/* ---- edges ----------------------------------------------------------------------------------------------------- */
-
-/* Does an access of a node connect it to others by edges of that kind?
- *
- *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
- *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
- *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  A tensor
- *              in slots does not last either: the next iteration writes into another slot. */
-static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
-{
-    if (kind == EDGE_REUSE)
-        return !tensor->persistent;
-    bool lasts = tensor->persistent && !tensor->storage->slots;
-    return lasts || node >= walk->n;
-}
-
-static int later_first(const void *left, const void *right)
-{
-    const struct edge *a = left;
-    const struct edge *b = right;
-    return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
-}
-
-/* Each task gets its n_edges edges, in the order in which waits are chosen. */
-static void assign_edges(struct list *list)
-{
-    size_t first = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->tasks[i];
-        task->edges = list->edges + first;
-        SORT(task->edges, task->n_edges, later_first);
-        first += task->n_edges;
-    }
-}
-
-static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
-{
-    for (int kind = 0; kind < n_kinds; kind++) {
-        for (size_t i = 0; i < n_spaces[kind]; i++)
-            free(walk->spaces[kind][i].segments);
-        free(walk->spaces[kind]);
-    }
-    free(walk->touches);
-    free(walk->consumer);
-    free(walk->listed);
-}
-
-/* ---- what depend() finds ---------------------------------------------------------------------------------------- */
-
-int event_context(const struct task *task)
-{
-    return task->lane->device->is_host ? 0 : task->lane->device->context->index;
 }

@@ -60,7 +60,7 @@ void free_list(struct list *list)
     free(list->peak);
     free(list->peak_total);
     free(list->levels);
-    free(list->after);
+    free(list->origin_waits);
     free(list->edges);
     free(list);
 }

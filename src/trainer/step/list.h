@@ -21,11 +21,12 @@
  * calls a device, except for the buffers of tensors.
  *
  *     tensor.h   what tasks read and write            tensor.c, slots.c
- *     task.h     a task, by itself                    task.c; with role.h, and with when.h condition.c
+ *     task.h     a task, by itself                    task.c; with role.h, and with when.h when.c
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
  *                waits that no tensor says            after.c
- *                edges                                depend.c, waits.c
- *                addresses                            place.c; with step_parts.h addresses.c, fit.c, levels.c
+ *                edges                                depend.c; with step_parts.h segments.c, waits.c
+ *                addresses                            place.c; with step_parts.h lives.c, place_order.c, addresses.c,
+ *                                                     fit.c, levels.c
  *
  * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_lists() for all lists that share the arena,
  * or place() and depend() where nothing is to run.
@@ -47,8 +48,9 @@ struct level { /* from this position on, until its next level, a device holds th
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
 
-/* Tasks of one origin wait for those of another, although no tensor says so: `after=` of a step file (after.c). */
-struct after {
+/* A listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says so: `after=`
+ * of a step file (after.c). */
+struct origin_wait {
     uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
     bool previous;               /* it is the producer's run of the step before */
 };
@@ -59,11 +61,11 @@ struct list {
     struct task **tasks; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
     uint64_t last_origin;
-    int message;         /* the message number that copies get which are added now; 0: none */
-    int last_message;    /* the highest number so far */
-    struct tags tags;    /* put on every task that is added: see tag_tasks() */
-    struct after *after; /* in the order of their consumers */
-    size_t n_after, cap_after;
+    int message;                      /* the message number that copies get which are added now; 0: none */
+    int last_message;                 /* the highest number so far */
+    struct tags tags;                 /* put on every task that is added: see tag_tasks() */
+    struct origin_wait *origin_waits; /* in the order of their consumers */
+    size_t n_origin_waits, cap_origin_waits;
     struct task *sentinel; /* while the list is edited: comes before the first task and after the last one */
     struct task *cursor;   /* while the list is edited: new tasks come right after it; else NULL */
 
@@ -153,13 +155,14 @@ void add_after(struct list *list, const struct task *consumer, const struct task
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer,
               enum step_waited which);
 
-/* What add_after() has said, for the tasks that the list has now.  Sorted by the consumer.  The caller frees the array
- * of *n pairs. */
-struct listed_wait {
+struct listed_wait {        /* a wait that the list states */
     int producer, consumer; /* positions: the task at `consumer` waits for the one at `producer` */
     bool previous;          /* it is the producer's run of the step before */
 };
-struct listed_wait *collect_after_pairs(const struct list *list, size_t *n);
+
+/* The waits that add_after() has stated, for the tasks that the list has now, in the order of their consumers.  The
+ * caller frees the array of *n. */
+struct listed_wait *collect_listed_waits(const struct list *list, size_t *n);
 
 /* ---- depend.c ---------------------------------------------------------------------------------------------------- */
 

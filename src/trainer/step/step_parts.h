@@ -1,14 +1,17 @@
 /* step_parts.h - what the files that place tensors, those that find edges, and those that add tasks, know of each
  * other: list.h has place(), depend() and the adders for others.
  *
- *     place.c       the idea: lives, the order in which they get addresses, one arena after another      begin here
+ *     place.c       the idea: one arena after another                                                    begin here
+ *     lives.c       when each tensor lives
+ *     place_order.c the order in which they get addresses
  *     addresses.c   the lowest address that is free for the whole of a life
  *     fit.c         the sentence that says what does not fit, and what would make room
  *     levels.c      how many bytes each device holds from which position of the list on
  *
  *     depend.c      which task must wait for which                                                       begin here
+ *     segments.c    the bytes of a tensor or a slab, cut into segments of one history each
  *     waits.c       which of these edges need a wait, since the others follow from them
- *     after.c       which tasks wait because the list says so, though no tensor does
+ *     after.c       which tasks wait because the list says so, though no tensor does: listed waits
  *
  *     add.c         adds tasks; copy.c adds copies                                                       begin here
  */
@@ -42,6 +45,17 @@ struct arena {
 /* A task of the list that does nothing yet.  It has the list's tags, and an origin of its own. */
 struct task *add_task(struct list *list, struct lane *lane, const char *name);
 
+/* ---- lives.c ----------------------------------------------------------------------------------------------------- */
+
+/* Adds to its arena each tensor that a list or all lists hold.  Returns the number of positions of all lists. */
+size_t gather_lives(struct pool *pool, struct list *const *lists, size_t n, struct arena *arenas);
+
+/* ---- place_order.c ----------------------------------------------------------------------------------------------- */
+
+/* Gives the arena's tensors their addresses, in the order that needs fewer bytes; or each its own bytes, where a step
+ * file's device has room for all.  Returns NULL, or the problem when one does not fit. */
+struct problem *place_arena(struct arena *arena);
+
 /* ---- addresses.c ------------------------------------------------------------------------------------------------- */
 
 /* A map of the lives of an arena that have an address. */
@@ -67,11 +81,28 @@ struct problem *does_not_fit(const struct arena *arena, const struct tensor *ten
 /* Fills in the list's levels, peak and peak_total.  Lifetimes are known. */
 void fill_levels(struct list *list);
 
+/* ---- segments.c -------------------------------------------------------------------------------------------------- */
+
+/* A space is a tensor's own bytes (data edges) or a slab of a device (reuse edges).  It is a sorted list of segments,
+ * one at first; a touched range is cut out of it, so that every segment has one history: the node that wrote it last,
+ * and those that have read it since. */
+struct segment {        /* bytes up to the next segment */
+    size_t begin;       /* its first byte */
+    int writer, reader; /* its latest write and its latest read since, as positions in walk->touches; or NONE */
+};
+struct space {
+    struct segment *segments;
+    size_t n, cap;
+};
+
+/* The index of the segment that begins at that byte.  A segment that lies across the byte is cut in two. */
+size_t cut_segment(struct space *space, size_t byte);
+
 /* ---- after.c ----------------------------------------------------------------------------------------------------- */
 
-/* All waits that follow from no access, those of gates and of add_after(), sorted by `second`.  The caller frees the
- * array of *n waits. */
-struct listed_wait *collect_listed_waits(const struct list *list, size_t *n);
+/* All waits that follow from no access, those of gates and of add_after(), in the order of their consumers.  The caller
+ * frees the array of *n. */
+struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n);
 
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 

@@ -83,7 +83,7 @@ struct grid { /* an NDRange of OpenCL */
 /* ---- what it waits for ------------------------------------------------------------------------------------------- */
 
 enum edge_kind {
-    EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct after) */
+    EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct listed_wait) */
     EDGE_REUSE /* the tasks touch two tensors that share bytes */
 };
 enum { EDGE_KINDS = EDGE_REUSE + 1 };

@@ -53,7 +53,8 @@ static void collect_crossings(struct clocks *clocks, const struct list *list)
             int producer = (int)edge->producer, lane = clocks->lane[producer];
             if (lane == clocks->lane[i] || listed[lane] == i)
                 continue;
-            clocks->crossings[n++] = (struct crossing){edge, producer, lane, !clocks->conditional[producer]};
+            clocks->crossings[n++] = (struct crossing){
+                .edge = edge, .producer = producer, .lane = lane, .always_runs = !clocks->conditional[producer]};
             if (!clocks->conditional[producer])
                 listed[lane] = i;
         }

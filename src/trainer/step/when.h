@@ -1,6 +1,6 @@
 /* when.h - when a task runs, which is in each iteration for most tasks; and what else only a few tasks have.
  *
- * A first reading skips this header.  Implemented in condition.c.
+ * A first reading skips this header.  Implemented in when.c.
  */
 #ifndef WHEN_H
 #define WHEN_H
@@ -47,7 +47,7 @@ struct state_range {
     struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
 };
 
-/* ---- condition.c ------------------------------------------------------------------------------------------------- */
+/* ---- when.c ------------------------------------------------------------------------------------------------- */
 
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
 

@@ -21,18 +21,18 @@ static void write_model(const struct trainer *trainer, uint32_t step)
 
 /* Saves the run as it is after `step`, with nothing in flight.  Where a folder keeps runs, the file for other programs
  * is written only at the end. */
-static void save_run(struct training *training, uint32_t step)
+static void save_run(struct loop_state *loop_state, uint32_t step)
 {
     const struct archive *archive = find_archive();
-    if (!training->trainer->settings->save || training->not_finite)
+    if (!loop_state->trainer->settings->save || loop_state->not_finite)
         return;
-    if (archive && training->saved_step != step)
-        archive->save(training->trainer, step, training->saved_step == 0);
-    if ((step == training->last || !archive) && training->exported_step != step) {
-        write_model(training->trainer, step);
-        training->exported_step = step;
+    if (archive && loop_state->saved_step != step)
+        archive->save(loop_state->trainer, step, loop_state->saved_step == 0);
+    if ((step == loop_state->last || !archive) && loop_state->exported_step != step) {
+        write_model(loop_state->trainer, step);
+        loop_state->exported_step = step;
     }
-    training->saved_step = step;
+    loop_state->saved_step = step;
 }
 
 /* An interrupt cuts an evaluation short.  (An evaluation that follows an interrupt is made whole.) */
@@ -45,41 +45,41 @@ static bool evaluation_goes_on(void *context)
 static bool falls_on(int every, uint32_t step) { return every > 0 && step % (uint32_t)every == 0; }
 
 /* Returns false if the validation loss is not finite. */
-static bool evaluate_model(struct training *training, uint32_t step)
+static bool evaluate_model(struct loop_state *loop_state, uint32_t step)
 {
-    struct trainer *trainer = training->trainer;
+    struct trainer *trainer = loop_state->trainer;
     bool was_interrupted = interrupted();
     double loss = evaluate(trainer, trainer->settings->val_batches, evaluation_goes_on, &was_interrupted);
-    training->evaluated_step = step;
+    loop_state->evaluated_step = step;
     if (!was_interrupted && interrupted()) {
         inform("the evaluation after step %u was interrupted, and has no loss", step);
         return true;
     }
-    show_evaluation(training->progress, step, loss);
+    show_evaluation(loop_state->progress, step, loss);
     return isfinite(loss);
 }
 
-void after_step(struct training *training, uint32_t step)
+void after_step(struct loop_state *loop_state, uint32_t step)
 {
-    struct trainer *trainer = training->trainer;
+    struct trainer *trainer = loop_state->trainer;
     const struct settings *settings = trainer->settings;
-    bool last = step == training->last;
-    bool evaluates =
-        trainer->eval_list && training->evaluated_step != step && (last || falls_on(settings->val_every, step));
-    bool saves = settings->save && (last || falls_on(settings->save_every, step));
-    bool loss_finite = true;
-    if (!evaluates && !saves && !last)
+    bool is_last = step == loop_state->last;
+    bool does_evaluate =
+        trainer->eval_list && loop_state->evaluated_step != step && (is_last || falls_on(settings->val_every, step));
+    bool does_save = settings->save && (is_last || falls_on(settings->save_every, step));
+    bool is_loss_finite = true;
+    if (!does_evaluate && !does_save && !is_last)
         return;
-    show_results(training, step);
+    show_results(loop_state, step);
     drain_except_disk(trainer->train_list);
     calibrate_clocks(trainer->machine);
-    training->not_finite = find_not_finite_parameter(trainer->model);
-    if (saves) /* before the evaluation, during which a second interrupt may come */
-        save_run(training, step);
-    if (evaluates)
-        loss_finite = evaluate_model(training, step);
-    if (training->not_finite || !loss_finite) {
+    loop_state->not_finite = find_not_finite_parameter(trainer->model);
+    if (does_save) /* before the evaluation, during which a second interrupt may come */
+        save_run(loop_state, step);
+    if (does_evaluate)
+        is_loss_finite = evaluate_model(loop_state, step);
+    if (loop_state->not_finite || !is_loss_finite) {
         tell_steps_ended(trainer);
-        fail_model_not_finite(trainer, step, training->not_finite);
+        fail_model_not_finite(trainer, step, loop_state->not_finite);
     }
 }

@@ -55,13 +55,13 @@ void add_control(struct trainer *trainer)
 struct tensor *new_losses(struct trainer *trainer)
 {
     int n = trainer->mesh.dp;
-    struct device *norms = trainer->model->replicas[trainer->model->norm_rank].device;
-    struct tensor *losses = new_work_tensor(trainer->pool, norms, "loss.totals", SHAPE((int64_t)n * UNIT_ALIGN));
+    struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;
+    struct tensor *losses = new_work_tensor(trainer->pool, norm_device, "loss.totals", SHAPE((int64_t)n * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
     trainer->rank_totals = allocate((size_t)n, sizeof *trainer->rank_totals);
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
-        if (device == norms)
+        if (device == norm_device)
             trainer->rank_totals[dp_rank] =
                 new_view(trainer->pool, losses, "loss.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         else
@@ -109,8 +109,9 @@ void add_report(struct trainer *trainer)
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
     state->persistent = true;
-    struct replica *norms = &trainer->model->replicas[trainer->model->norm_rank];
-    add_copy(trainer->train_list, norms->device->lanes[LANE_DOWNLOAD], "report.norm", state, norms->state);
+    struct replica *norm_replica = &trainer->model->replicas[trainer->model->norm_rank];
+    add_copy(trainer->train_list, norm_replica->device->lanes[LANE_DOWNLOAD], "report.norm", state,
+             norm_replica->state);
     struct task *task = add_host(trainer->train_list, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
     for (int dp_rank = 0; dp_rank < n; dp_rank++)

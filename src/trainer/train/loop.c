@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-static bool is_only_saved(const struct training *training);
+static bool is_only_saved(const struct loop_state *loop_state);
 static void check_guards(struct machine *machine);
 
 /* ---- steps and their results ------------------------------------------------------------------------------------- */
@@ -37,49 +37,49 @@ bool has_result(struct trainer *trainer, uint32_t step)
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-void show_results(struct training *training, uint32_t step)
+void show_results(struct loop_state *loop_state, uint32_t step)
 {
-    while (training->shown < step) {
-        training->shown++;
-        const struct result *result = step_result(training->trainer, training->shown);
-        show_step(training->progress, training->shown, result);
+    while (loop_state->shown < step) {
+        loop_state->shown++;
+        const struct result *result = step_result(loop_state->trainer, loop_state->shown);
+        show_step(loop_state->progress, loop_state->shown, result);
         if (result->halted || !isfinite(result->loss)) {
-            tell_steps_ended(training->trainer);
-            fail_not_finite(training->trainer, training->shown, result);
+            tell_steps_ended(loop_state->trainer);
+            fail_not_finite(loop_state->trainer, loop_state->shown, result);
         }
     }
 }
 
 /* True when the next result is to be shown now: its step has reported it; or a step is about to be issued whose result
  * takes its place in trainer->results, and show_results() then waits until it is reported. */
-static bool shows_next(const struct training *training, uint32_t step)
+static bool shows_next(const struct loop_state *loop_state, uint32_t step)
 {
-    uint32_t next = training->shown + 1;
+    uint32_t next = loop_state->shown + 1;
     if (next > step)
         return false;
-    return training->shown + RESULTS <= step || has_result(training->trainer, next);
+    return loop_state->shown + RESULTS <= step || has_result(loop_state->trainer, next);
 }
 
 /* Trains up to the last step.  If an interrupt comes while after_step() evaluates or saves, the step becomes the last
  * one, and what is due only then is done at the end. */
-static void train(struct training *training)
+static void loop_over_steps(struct loop_state *loop_state)
 {
-    struct trainer *trainer = training->trainer;
-    bool has_work = training->shown < training->last || is_only_saved(training);
-    for (uint32_t step = training->shown + 1; step <= training->last; step++) {
+    struct trainer *trainer = loop_state->trainer;
+    bool has_work = loop_state->shown < loop_state->last || is_only_saved(loop_state);
+    for (uint32_t step = loop_state->shown + 1; step <= loop_state->last; step++) {
         run_step(trainer, step);
         take_signals_back(); /* a kernel that was compiled for this step may have replaced our handlers */
-        while (shows_next(training, step))
-            show_results(training, training->shown + 1);
+        while (shows_next(loop_state, step))
+            show_results(loop_state, loop_state->shown + 1);
         tell_step_issued(trainer);
-        if (step < training->last && !interrupted())
-            after_step(training, step);
+        if (step < loop_state->last && !interrupted())
+            after_step(loop_state, step);
         if (interrupted())
-            training->last = step;
+            loop_state->last = step;
     }
     if (has_work)
-        after_step(training, training->last);
-    show_results(training, training->last);
+        after_step(loop_state, loop_state->last);
+    show_results(loop_state, loop_state->last);
     drain(trainer->train_list);
     tell_steps_ended(trainer);
 }
@@ -90,7 +90,7 @@ enum exit_code train_loop(struct trainer *trainer)
     uint32_t before = settings->resumed ? settings->resumed->step : 0;
     uint32_t last = last_step(settings);
     tell_model_filled(trainer);
-    struct training training = {
+    struct loop_state loop_state = {
         .trainer = trainer, .progress = begin_progress(trainer), .shown = before, .last = MAX(before, last)};
     /* Only a run that goes on from another one can have no steps to train. */
     if (before >= last)
@@ -98,10 +98,10 @@ enum exit_code train_loop(struct trainer *trainer)
                "--%s N with a larger N trains on",
                settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
     defer_interrupts("the step");
-    train(&training);
+    loop_over_steps(&loop_state);
     check_guards(trainer->machine);
-    enum exit_code code = end_progress(training.progress);
-    show_end(trainer, training.shown);
+    enum exit_code code = end_progress(loop_state.progress);
+    show_end(trainer, loop_state.shown);
     if (interrupted())
         return EXIT_INTERRUPTED;
     /* A sample of token numbers would say nothing. */
@@ -113,10 +113,10 @@ enum exit_code train_loop(struct trainer *trainer)
 /* ---- a first reading ends here ---- */
 
 /* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
-static bool is_only_saved(const struct training *training)
+static bool is_only_saved(const struct loop_state *loop_state)
 {
-    const struct settings *settings = training->trainer->settings;
-    return training->shown == training->last && settings->save && settings->resumed && settings->resumed->elsewhere;
+    const struct settings *settings = loop_state->trainer->settings;
+    return loop_state->shown == loop_state->last && settings->save && settings->resumed && settings->resumed->elsewhere;
 }
 
 static void check_guards(struct machine *machine)

@@ -60,7 +60,7 @@ static void print_data(const struct trainer *trainer)
     print_floor(dataset, trainer->seq_len);
 }
 
-/* The line of a single device, which shows its memory by class.  Of several devices there is a table. */
+/* The line of a single device, which shows its memory by class.  Several devices have a table. */
 static void print_memory_classes(const struct list *list)
 {
     char bytes[32];

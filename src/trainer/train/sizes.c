@@ -70,7 +70,7 @@ void set_mesh(struct trainer *trainer)
     int n = n_ranks(&trainer->mesh);
     if (n != devices) /* so --mesh was given: any other mesh is made for these devices */
         fail(EXIT_USAGE, "--mesh %s needs %d devices, %s %d: name %d with -d, or take one %d times, such as -d 0:0x%d",
-             settings->mesh, n, settings->devices ? "-d gives" : "and without -d there is", devices, n, n, n);
+             settings->mesh, n, settings->devices ? "but -d gives" : "and without -d there is", devices, n, n, n);
     set_stages(trainer);
     must(tp_problem(&trainer->config, &trainer->mesh));
 }

@@ -156,6 +156,10 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
 /* ---- loop.c: steps and their results ----------------------------------------------------------------------------- */
 
+/* Trains by the settings, a resumed run from the step after its last.  The trainer has data.  Returns the exit
+ * code, 130 when interrupted. */
+enum exit_code train_loop(struct trainer *trainer);
+
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);
 
@@ -196,11 +200,5 @@ void sample_text(struct trainer *trainer, const char *prompt, int count);
 
 /* Continues the first character of the data by --sample-tokens tokens, after a training. */
 void print_sample(struct trainer *trainer);
-
-/* ---- loop.c ------------------------------------------------------------------------------------------------------ */
-
-/* Trains by the settings, a resumed run from the step after its last.  The trainer has data.  Returns the exit
- * code, 130 when interrupted. */
-enum exit_code train_loop(struct trainer *trainer);
 
 #endif

@@ -107,7 +107,7 @@ struct dataset *open_training_data(const struct settings *settings, int vocab)
         warn_of_bytes(settings->source.path);
     else if (unsaid)
         warn("%s does not say what its %d tokens stand for, so the text is taken as bytes, which is not what the model "
-             "has learnt. To train on its own tokens, give --tokens the FILE of its tokenizer, or --data token files "
+             "has learnt; to train on its own tokens, give --tokens the FILE of its tokenizer, or --data token files "
              "(.bin)",
              settings->source.path, vocab);
     return data;

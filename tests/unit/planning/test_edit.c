@@ -158,17 +158,17 @@ TEST(ranges_side_by_side_may_be_moved_past_each_other)
     end_paper(&paper);
 }
 
-/* `expected` names the pairs that after() has ordered by their positions: "1 after 0, 2 after 3'". */
-static void expect_afters(const struct list *list, const char *expected)
+/* `expected` names the waits that add_after() has stated, by positions: "1 after 0, 2 after 3'". */
+static void expect_listed_waits(const struct list *list, const char *expected)
 {
     size_t n;
     char *all = copy_string("");
-    struct listed_wait *pairs = collect_after_pairs(list, &n);
+    struct listed_wait *waits = collect_listed_waits(list, &n);
     for (size_t i = 0; i < n; i++)
-        append_text(&all, "%s%d after %d%s", i ? ", " : "", pairs[i].consumer, pairs[i].producer,
-                    pairs[i].previous ? "'" : "");
+        append_text(&all, "%s%d after %d%s", i ? ", " : "", waits[i].consumer, waits[i].producer,
+                    waits[i].previous ? "'" : "");
     assert_string_equal(all, expected);
-    free(pairs);
+    free(waits);
     free(all);
 }
 
@@ -184,7 +184,7 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     add_after(list, diamond.h, diamond.g, SAME_STEP);
     add_after(list, diamond.h, end, STEP_BEFORE);
     add_after(list, mark, mark, STEP_BEFORE);
-    expect_afters(list, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
+    expect_listed_waits(list, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
     struct edit *edit = open_edit(list);
     assert_false(hoist(edit, diamond.h, diamond.g));
     assert_false(sink(edit, diamond.g, diamond.h));
@@ -199,7 +199,7 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     repeat(edit, slice[1]);
     commit_edit(edit);
     expect_order(list, "f h h in i end mark other h");
-    expect_afters(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
+    expect_listed_waits(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
     end_paper(&diamond.paper);
 }
 

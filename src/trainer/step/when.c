@@ -1,4 +1,4 @@
-/* condition.c - whether a task runs in an iteration.  For some tasks this is known only when all that they wait for has
+/* when.c - whether a task runs in an iteration.  For some tasks this is known only when all that they wait for has
  * ended.
  *
  * Such a task may need two things (struct condition, struct slot_use).  It may need bits of a *side word*, a word in
