@@ -25,8 +25,7 @@
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
  *                waits that no tensor says            after.c
  *                edges                                depend.c; with step_parts.h segments.c, waits.c
- *                addresses                            place.c; with step_parts.h lives.c, place_order.c, addresses.c,
- *                                                     fit.c, levels.c
+ *                addresses                            place.c; with step_parts.h those that it calls
  *
  * Protocol: new_pool, new_tensor / new_list, add tasks; then run/'s finish_lists() for all lists that share the arena,
  * or place() and depend() where nothing is to run.

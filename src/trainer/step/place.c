@@ -30,13 +30,12 @@ static void raise_least_bytes(const struct machine *machine, const struct list *
     }
 }
 
-/* Gives addresses in all arenas, of which each device has one, and then the host one per context.  *ram becomes the
- * bytes that all devices and the host take of the host's memory. */
+/* Gives addresses in all arenas, of which each device has one, and then the host one per context.  *ram grows by
+ * the bytes that all devices and the host take of the host's memory. */
 static struct problem *place_arenas(struct pool *pool, struct arena *arenas, size_t n, size_t n_positions, size_t *ram)
 {
     struct machine *machine = pool->machine;
     size_t host = (size_t)machine->n_devices;
-    *ram = 0;
     for (size_t i = 0; i < n; i++) {
         struct arena *arena = &arenas[i];
         arena->device = &machine->devices[MIN(i, host)];

@@ -5,7 +5,7 @@
  * a byte is counted once; and that giving addresses in a long list takes at most a few times as long as reading the
  * list.
  *
- * To see it fail: in place.c, let an arena exceed its budget by a byte.
+ * To see it fail: in place_order.c, let an arena exceed its budget by a byte.
  *
  * The lists are those of data/steps, texts in this program, and one whose length a test chooses.  A budget follows from
  * what the list needs: it is a byte less, or half of that.
