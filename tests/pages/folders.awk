@@ -2,7 +2,7 @@
 #
 #     ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-code.md tutorials/reference-folders.md
 #
-# A table begins with a row | ROOM | ... |, where src/ROOM has folders.  A row | `FOLDER/` | ... | is about the folder
+# A table begins with a row | ROOM | ... | or | ROOM: WORDS | ... |, where src/ROOM has folders.  A row | `FOLDER/` | ... | is about the folder
 # src/ROOM/FOLDER, and so are the rows below it whose first cell is empty.  There a single word in `...` is a file,
 # without its ending; `trace_*` is each file whose name begins so.  Every .c file must be named, but for one that is
 # named as the folder is: the row says what that is for.
@@ -45,8 +45,9 @@ FILENAME ~ /reference-code/ {
 }
 
 { room_begins = 0 }
-match($0, /^\| [a-z]+ \|/) {
+match($0, /^\| [a-z]+(: [a-z, ]+)? \|/) {
     room = substr($0, 3, RLENGTH - 4)
+    sub(/:.*/, "", room)
     room_begins = 1
 }
 !/^\|/ || (room_begins && !(room in rooms)) {

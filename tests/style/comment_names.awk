@@ -14,7 +14,7 @@
 #     gemm.c launches           in a .cl file: the .c file has the name of the .cl file
 #
 # A name between `...` in a header, below the header's head, is a parameter or a field.  So it must stand in the code of
-# the same header, or be a field of some struct.
+# the same header, of a header that this one includes, directly or not, or of a .c file of its folder.
 
 function split_into(set, words,   word, i, count) {
     count = split(words, word, " ")
@@ -22,15 +22,14 @@ function split_into(set, words,   word, i, count) {
         set[word[i]] = 1
 }
 
-function note_code(line,   before, name) {
+function note_code(line,   name) {
     while (match(line, /[A-Za-z_][A-Za-z0-9_]*/)) {
-        before = substr(line, RSTART - 1, 1)
         name = substr(line, RSTART, RLENGTH)
         known[name] = 1
         of_file[FILENAME, name] = 1
         of_base[base_name(FILENAME), name] = 1
-        if (before == "." || before == ">")
-            field[name] = 1
+        if (FILENAME ~ /\.c$/)
+            of_folder[folder_of(FILENAME), name] = 1
         line = substr(line, RSTART + RLENGTH)
     }
 }
@@ -152,6 +151,31 @@ function note_quoted(line,   name) {
     }
 }
 
+function folder_of(path) {
+    sub(/[^\/]*$/, "", path)
+    return path
+}
+
+# A line  #include "base/array.h"  names a file below src, or one beside this header.
+function note_include(line,   path) {
+    if (!match(line, /"[^"]*"/))
+        return
+    path = substr(line, RSTART + 1, RLENGTH - 2)
+    path = path ~ /\// ? "src/" path : folder_of(FILENAME) path
+    n_included[FILENAME]++
+    included[FILENAME, n_included[FILENAME]] = path
+}
+
+# Does the code of the header have that name, or that of a header which it includes?
+function is_within(header, name,   i) {
+    if ((header, name) in of_file)
+        return 1
+    for (i = 1; i <= n_included[header]; i++)
+        if (is_within(included[header, i], name))
+            return 1
+    return 0
+}
+
 # The sources that a comment names must be among the files that are read.
 function note_files(line,   name) {
     while (match(line, /[A-Za-z0-9_\/*]+[.](cl|c|h)/)) {
@@ -211,6 +235,8 @@ FNR == 1 {
         note_block(comment)
     if (FILENAME ~ /\.h$/ && !in_head)
         note_quoted(comment)
+    if (FILENAME ~ /\.h$/ && /^#include "/)
+        note_include($0)
     in_head = in_head && in_comment
 }
 
@@ -219,8 +245,8 @@ END {
         if (!(mentioned[i] in known))
             print place[i] ": " mentioned[i]
     for (i = 1; i <= n_quoted; i++)
-        if (!((quoted_file[i], quoted[i]) in of_file) && !(quoted[i] in field))
-            print quoted_place[i] ": `" quoted[i] "` is no parameter here, and no field"
+        if (!is_within(quoted_file[i], quoted[i]) && !((folder_of(quoted_file[i]), quoted[i]) in of_folder))
+            print quoted_place[i] ": neither the header nor its folder has `" quoted[i] "`"
     for (i = 1; i <= n_named; i++)
         if (!(named[i] in is_file))
             print named_place[i] ": there is no file " named[i]

@@ -14,7 +14,7 @@ struct path_command {
     const char *takes;    /* what follows the name: "FILE [options]" */
     const char *examples; /* what follows the name in two examples; each ends with a new line */
     const char *help;     /* sentences on what the command does, a line for each paragraph */
-    unsigned bit;         /* the bit that its options have in their `classes` */
+    unsigned bit;         /* the bit in option->classes that its options have */
     int inputs;           /* how many of the paths are read, from the first on; the others are written */
 };
 
@@ -30,7 +30,7 @@ struct path_subcommand {
     const char *takes;        /* its paths: "A B" */
     const char *summary;      /* its line in the command's overview */
     int n_paths;              /* how many paths it takes */
-    unsigned bit;             /* the bit that its options have in their `classes` */
+    unsigned bit;             /* the bit in option->classes that its options have */
     int (*run)(char **paths); /* returns the exit code */
     const char *examples;     /* what follows "yard trace diff" in two examples; each ends with a new line */
     const char *help;         /* sentences on what it does, a line for each paragraph */

@@ -8,7 +8,6 @@
 #include "trainer/import/import.h"
 
 static void apply_config(const struct usage *usage, const char *config);
-static void open_init(void);
 
 static void reset_settings(const struct usage *usage)
 {
@@ -96,16 +95,6 @@ static void apply_config(const struct usage *usage, const char *config)
         misplaced = archive->option;
     if (misplaced)
         fail(EXIT_USAGE, "%s: %s belongs on the command line, not into a config file", config, misplaced);
-}
-
-/* Opens the model of --init. */
-static void open_init(void)
-{
-    own_settings.source = open_source(own_settings.init, own_settings.heads);
-    if (strcmp(own_settings.source.path, own_settings.init) != 0) /* a folder's model */
-        claim_input("--init", own_settings.source.path);
-    if (!own_settings.source.checkpoint)
-        claim_weights("--init", own_settings.source.path);
 }
 
 /* The first of two looks at the command line: finds the config file and the resumed run. */

@@ -29,6 +29,10 @@ void check_together(void);
  * are listed. */
 void claim_files(const struct usage *usage);
 
+/* ---- source.c ---------------------------------------------------------------------------------------------------- */
+
+void open_init(void); /* opens the model of --init */
+
 /* ---- recorded.c -------------------------------------------------------------------------------------------------- */
 
 struct resumed_run;

@@ -2,6 +2,7 @@
  * that keeps runs can read the latter (struct archive).
  */
 #include "archive.h"
+#include "settings_parts.h"
 #include "trainer/import/import.h"
 
 struct source open_source(const char *path, int heads)
@@ -21,6 +22,15 @@ struct source open_source(const char *path, int heads)
     source.path = model ? model : copy_string(path);
     source.config = read_config(source.path, heads);
     return source;
+}
+
+void open_init(void)
+{
+    own_settings.source = open_source(own_settings.init, own_settings.heads);
+    if (strcmp(own_settings.source.path, own_settings.init) != 0) /* a folder's model */
+        claim_input("--init", own_settings.source.path);
+    if (!own_settings.source.checkpoint)
+        claim_weights("--init", own_settings.source.path);
 }
 
 void close_source(struct source *source)

@@ -32,11 +32,6 @@ struct walk {
     size_t next_listed; /* those of earlier tasks come before it */
 };
 
-int event_context(const struct task *task)
-{
-    return task->lane->device->is_host ? 0 : task->lane->device->context->index;
-}
-
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 /* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
@@ -125,25 +120,6 @@ static void add_listed_edges(struct walk *walk, int node)
 
 /* ---- the edges of a list ----------------------------------------------------------------------------------------- */
 
-static int later_first(const void *left, const void *right)
-{
-    const struct edge *a = left;
-    const struct edge *b = right;
-    return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
-}
-
-/* Each task gets its n_edges edges, in the order in which waits are chosen. */
-static void assign_edges(struct list *list)
-{
-    size_t first = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        struct task *task = list->tasks[i];
-        task->edges = list->edges + first;
-        SORT(task->edges, task->n_edges, later_first);
-        first += task->n_edges;
-    }
-}
-
 static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
 {
     for (int kind = 0; kind < n_kinds; kind++) {
@@ -175,7 +151,6 @@ static void fill_edges(struct list *list, int n_kinds)
         add_listed_edges(&walk, node);
         task->n_edges = list->n_edges - before;
     }
-    assign_edges(list);
     free_walk(&walk, n_kinds, n_spaces);
 }
 

@@ -47,8 +47,8 @@ struct level { /* from this position on, until its next level, a device holds th
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
 
-/* A listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says so: `after=`
- * of a step file (after.c). */
+/* A listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says so:
+ * `after=` of a step file (after.c). */
 struct origin_wait {
     uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
     bool previous;               /* it is the producer's run of the step before */
@@ -170,8 +170,6 @@ enum edges_wanted { DATA_EDGES, ALL_EDGES };
 /* Fills in every task's edges with their `must_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which
  * follow from addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
-
-int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */
 
 /* ---- place.c ----------------------------------------------------------------------------------------------------- */
 

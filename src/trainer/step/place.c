@@ -7,7 +7,7 @@
  * On each device, persistent tensors come first, in the order in which they were made.  The others follow, each at the
  * lowest address that is free for its whole life.  Two orders of these are tried: largest first (offline "greedy by
  * size": within a few percent of the most bytes ever live at once, which is the lower bound), and in the order in which
- * their lives begin.  The one that takes fewer bytes is kept.  lives.c finds the lives, and place_order.c has the orders.
+ * their lives begin.  The one that takes fewer bytes is kept.
  *
  * The host has an arena for each context.  Its slabs are pinned for the context, and hold the tensors that the
  * context's devices copy.  A move between two contexts is two copies, down to the host and up from it, but its bytes on

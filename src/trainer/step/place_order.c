@@ -1,4 +1,5 @@
-/* place_order.c - gives the tensors of an arena their addresses, in the better one of two orders.  place.c has the idea.
+/* place_order.c - gives the tensors of an arena their addresses, in the better one of two orders.  place.c has the
+ * idea.
  */
 #include "step_parts.h"
 

@@ -106,7 +106,7 @@ struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
 
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 
-/* Sets edge->must_wait of all edges, which fill_edges() has found. */
+/* Hands each task its edges, which fill_edges() has found, and sets edge->must_wait of each. */
 void mark_waits(struct list *list);
 
 #endif

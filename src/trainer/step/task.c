@@ -57,6 +57,11 @@ void set_elementwise(struct task *task)
 
 void set_traffic(struct task *task, double elements) { task->bytes = (size_t)(elements * ELEMENT_BYTES); }
 
+int event_context(const struct task *task)
+{
+    return task->lane->device->is_host ? 0 : task->lane->device->context->index;
+}
+
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 struct arg struct_arg(const void *value, size_t bytes)

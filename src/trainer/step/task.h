@@ -196,6 +196,8 @@ void set_elementwise(struct task *task);
 /* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */
 void set_traffic(struct task *task, double elements);
 
+int event_context(const struct task *task); /* the context of its event; a host task's is a user event of context 0 */
+
 /* The first of the task's accesses for which is_sought() returns true; NULL: there is none. */
 const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *));
 

@@ -30,6 +30,25 @@ struct clocks {
     int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
+static int later_first(const void *left, const void *right)
+{
+    const struct edge *a = left;
+    const struct edge *b = right;
+    return BY(a->previous, b->previous, COMPARE(b->producer, a->producer));
+}
+
+/* Each task gets its n_edges edges, in the order in which waits are chosen. */
+static void assign_edges(struct list *list)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        struct task *task = list->tasks[i];
+        task->edges = list->edges + first;
+        SORT(task->edges, task->n_edges, later_first);
+        first += task->n_edges;
+    }
+}
+
 static void note_lanes(struct clocks *clocks, const struct list *list)
 {
     for (int i = 0; i < clocks->n; i++) {
@@ -124,6 +143,7 @@ void mark_waits(struct list *list)
     clocks.crossings = allocate(list->n_edges, sizeof *clocks.crossings);
     clocks.end = allocate(list->n, sizeof *clocks.end);
     clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
+    assign_edges(list);
     note_lanes(&clocks, list);
     collect_crossings(&clocks, list);
     while (clocks.first < clocks.n_lanes) {

@@ -501,9 +501,9 @@ TEST(unlike_ranks_agree)
     assert_int_equal(list->n, 2);
     assert_ptr_equal(access[0].tensor->storage, model->replicas[2].grads[1]);
     int ln_1 = last->units[1].first_param + 4; /* the first of those that are not cut */
-    assert_string_equal(last->all[ln_1].name, "h.0.ln_1.weight");
-    assert_int_equal(access[0].tensor->offset, last->all[ln_1].offset * ELEMENT_BYTES);
-    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->all[ln_1].offset * ELEMENT_BYTES);
+    assert_string_equal(last->items[ln_1].name, "h.0.ln_1.weight");
+    assert_int_equal(access[0].tensor->offset, last->items[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->items[ln_1].offset * ELEMENT_BYTES);
     end_build(&b);
     free_model(model);
     free_list_and_machine(list);
