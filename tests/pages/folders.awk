@@ -2,10 +2,10 @@
 #
 #     ls src/*/*/*.[ch] | awk -f tests/pages/folders.awk - tutorials/reference-code.md tutorials/reference-folders.md
 #
-# A table begins with a row | ROOM | ... | or | ROOM: WORDS | ... |, where src/ROOM has folders.  A row | `FOLDER/` | ... | is about the folder
-# src/ROOM/FOLDER, and so are the rows below it whose first cell is empty.  There a single word in `...` is a file,
-# without its ending; `trace_*` is each file whose name begins so.  Every .c file must be named, but for one that is
-# named as the folder is: the row says what that is for.
+# A table begins with a row | ROOM | ... | or | ROOM: WORDS | ... |, where src/ROOM has folders.  A row | `FOLDER/` |
+# ... | is about the folder src/ROOM/FOLDER, and so are the rows below it whose first cell is empty.  There a single
+# word in `...` is a file, without its ending; `trace_*` is each file whose name begins so.  Every .c file must be
+# named, but for one that is named as the folder is: the row says what that is for.
 #
 # In a folder of the trainer, "*Skip at first" begins the files that no row of the spine, in reference-code.md, names.
 #
