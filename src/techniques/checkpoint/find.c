@@ -7,7 +7,7 @@
  * checkpoint.h draws what a folder may hold.
  */
 #include "files.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 #include <dirent.h>
 #include <errno.h>

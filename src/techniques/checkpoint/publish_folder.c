@@ -1,6 +1,6 @@
 /* publish_folder.c - folders appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
 #include "files.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 #include <dirent.h>
 #include <errno.h>

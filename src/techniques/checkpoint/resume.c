@@ -6,7 +6,7 @@
  */
 #include "resume.h"
 #include "files.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -326,15 +326,13 @@ static json_t *bench_training(struct bench *bench)
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
-static bool measures; /* true: the command is yard bench */
-static struct {
-    bool broadcast;
-} given;
+static bool measures;           /* is the command yard bench? */
+static bool measures_broadcast; /* is --broadcast given? */
 
 static void check_bench_options(struct settings *settings)
 {
-    settings->demands.sweeps |= given.broadcast;
-    if (predict_options.hardware && measures && !given.broadcast)
+    settings->demands.sweeps |= measures_broadcast;
+    if (predict_options.hardware && measures && !measures_broadcast)
         fail(EXIT_USAGE,
              "--hardware %s: bench measures this machine, and simulates only --broadcast: add that, or "
              "leave --hardware out",
@@ -386,7 +384,7 @@ static int run_bench(int argc, char **argv)
 {
     measures = true;
     struct settings *settings = parse_settings(&usage, argc, argv);
-    if (given.broadcast)
+    if (measures_broadcast)
         return bench_broadcast(settings);
     struct bench bench = {
         .settings = settings, .text = settings->json ? stderr : stdout, .config = config_of(settings)};
@@ -412,7 +410,7 @@ static const struct subcommand command = {
 static const struct option options[] = {
     {.name = "broadcast",
      .type = OPT_FLAG,
-     .value = &given.broadcast,
+     .value = &measures_broadcast,
      .group = GROUP_PREDICTING,
      .classes = 0, /* only pages that name it take it */
      .help = "measure only training, with one broadcast queue and with several, and with slices of several "

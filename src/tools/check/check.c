@@ -8,7 +8,7 @@
 #include "planning/console/table.h"
 #include "techniques/checkpoint/checkpoint.h"
 #include "trainer/cmd/cmd.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 #include "trainer/train/train.h"
 
 #include <math.h>

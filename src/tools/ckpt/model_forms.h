@@ -4,7 +4,7 @@
 #define MODEL_FORMS_H
 
 #include "techniques/checkpoint/checkpoint.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 /* Writes all parameters as safetensors with Hugging Face's GPT-2 names.  transformers 4 reads a head only beside
  * prefixed names. */

@@ -48,23 +48,40 @@ static size_t first_not_finite(struct tensor *tensor, const uint32_t *stale)
     return i;
 }
 
-enum moment { BEFORE_TASK, AFTER_TASK };
+/* Looks for an element of the access's tensor that is not finite, and notes it. */
+static bool find_bad_element(const struct access *access, const uint32_t *stale, struct first_bad *bad)
+{
+    bad->tensor = access->tensor;
+    bad->element = first_not_finite(access->tensor, stale);
+    return bad->element < count_elements(access->tensor);
+}
 
-/* Looks for a value that is not finite: before the task runs, in the parameters and optimizer state that it reads;
- * after it has run, in what it has written.  Elements of `out` that are the same as in `stale` do not count. */
-static bool find_bad(const struct task *task, enum moment moment, const struct tensor *out, const uint32_t *stale,
-                     struct first_bad *bad)
+/* Looks at the parameters and the optimizer state that the task is about to read.  `out`: the tensor that it writes a
+ * part of, which does not count. */
+static bool reads_bad(const struct task *task, const struct tensor *out, struct first_bad *bad)
 {
     for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
-        bool counts = moment == AFTER_TASK ? writes_floats(access) : reads_state(access);
-        if (!counts)
+        bool counts = reads_state(access) && access->tensor != out;
+        if (counts && find_bad_element(access, NULL, bad)) {
+            bad->task = task;
+            bad->before = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Looks at what the task has written.  Elements of `out` that are the same as in `stale` do not count. */
+static bool wrote_bad(const struct task *task, const struct tensor *out, const uint32_t *stale, struct first_bad *bad)
+{
+    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
+        if (!writes_floats(access))
             continue;
-        size_t i = first_not_finite(access->tensor, access->tensor == out ? stale : NULL);
-        if (i == count_elements(access->tensor))
-            continue;
-        *bad =
-            (struct first_bad){.task = task, .tensor = access->tensor, .element = i, .before = moment == BEFORE_TASK};
-        return true;
+        if (find_bad_element(access, access->tensor == out ? stale : NULL, bad)) {
+            bad->task = task;
+            bad->before = false;
+            return true;
+        }
     }
     return false;
 }
@@ -95,11 +112,11 @@ static bool run_until_not_finite(struct list *list, uint32_t iteration, struct f
         uint32_t *stale = NULL;
         if (out)
             stale = read_bits(out);
-        found = find_bad(task, BEFORE_TASK, out, stale, bad);
+        found = reads_bad(task, out, bad);
         if (!found) {
             struct task_flight flight = {.iteration = iteration};
             run_alone(list, task, iteration, &flight);
-            found = find_bad(task, AFTER_TASK, out, stale, bad);
+            found = wrote_bad(task, out, stale, bad);
         }
         free(stale);
     }
@@ -122,14 +139,18 @@ static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, co
     this_process->not_finite = true;
     char where[64];
     layer_and_micro(where, bad.task);
-    if (bad.before)
+    if (bad.before) {
+        const char *which = "";
+        if (result->halted && changed)
+            which = " ran again (with --clip 0 no update waits for the norm)";
         fail(EXIT_FAILED,
              "step %u: task %s%s reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
              bad.task->name, where, bad.element, bad.tensor->name,
-             result->halted && changed ? " ran again (with --clip 0 no update waits for the norm)" : "",
-             not_finite_advice(trainer));
+             which, not_finite_advice(trainer));
+    }
+    const char *consequence = changed ? "" : " no parameter was changed by this step;";
     fail(EXIT_FAILED, "step %u, task %s%s: element %zu of tensor %s is the first that is not finite;%s %s", step,
-         bad.task->name, where, bad.element, bad.tensor->name, changed ? "" : " no parameter was changed by this step;",
+         bad.task->name, where, bad.element, bad.tensor->name, consequence,
          not_finite_advice(trainer));
 }
 

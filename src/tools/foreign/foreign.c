@@ -109,4 +109,9 @@ static const struct foreign_words words[] = {
 };
 
 const struct module module_foreign = {
-    .name = "foreign", .foreign = words, .n_foreign = COUNT(words), .sole.foreign_lookup = &foreign_lookup};
+    .name = "foreign",
+    .foreign = words,
+    .n_foreign = COUNT(words),
+    .sole.foreign_lookup = &foreign_lookup,
+    .sole.formats = &formats,
+};

@@ -320,17 +320,15 @@ static int plan_memory(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static struct {
-    bool memory;
-} given;
+static bool is_on; /* is --memory given? */
 
-static bool wants_memory_table(void) { return given.memory; }
+static bool wants_memory_table(void) { return is_on; }
 
 static void check_memory_options(void)
 {
     bool proves = predict_options.simulate || proof_options.verify;
     bool prints = plan_options.print || plan_options.print_list;
-    if (given.memory && (proves || prints))
+    if (is_on && (proves || prints))
         fail(EXIT_USAGE,
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }
@@ -338,7 +336,7 @@ static void check_memory_options(void)
 static const struct option options[] = {
     {.name = "memory",
      .type = OPT_FLAG,
-     .value = &given.memory,
+     .value = &is_on,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN,
      .help = "print only a table of what each device would hold at the peak, with each kind of --recompute "

@@ -25,9 +25,7 @@
 #include <math.h>
 #include <unistd.h>
 
-static struct {
-    bool search;
-} given;
+static bool is_on; /* is --search given? */
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
@@ -314,12 +312,12 @@ static int plan_search(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool wants_search(void) { return given.search; }
+static bool wants_search(void) { return is_on; }
 
 static void check_search_options(struct settings *settings)
 {
     const struct predict_options *options = &predict_options;
-    if (!given.search || plan_options.list) /* the latter is refused elsewhere */
+    if (!is_on || plan_options.list) /* the latter is refused elsewhere */
         return;
     if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
@@ -334,7 +332,7 @@ static void check_search_options(struct settings *settings)
 static const struct option options[] = {
     {.name = "search",
      .type = OPT_FLAG,
-     .value = &given.search,
+     .value = &is_on,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: the mesh, and --zero, --pipeline "

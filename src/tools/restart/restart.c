@@ -25,9 +25,7 @@
 
 enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
 
-static struct {
-    bool restart;
-} given;
+static bool is_on; /* is --restart given? */
 
 /* Trainings in children, one after another, as the parent sees them. */
 struct children {
@@ -109,7 +107,7 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 {
     struct children children = {.file = snapshot_options.file};
     int status;
-    if (!given.restart)
+    if (!is_on)
         return true;
     children.newest = look_for_commit(children.file);
     if (settings->resumed)
@@ -138,21 +136,21 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 
 static void check_restart_options(void)
 {
-    if (given.restart && !snapshot_options.file)
+    if (is_on && !snapshot_options.file)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
 static void add_restart_word(struct trainer *trainer, struct kept_run *kept_run)
 {
     (void)trainer;
-    if (given.restart)
+    if (is_on)
         append_text(&kept_run->more_words, " --restart");
 }
 
 static const struct option options[] = {
     {.name = "restart",
      .type = OPT_FLAG,
-     .value = &given.restart,
+     .value = &is_on,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN,
      .help = "train in a process of its own, which goes on from the newest commit in --snapshot FILE. If it dies, "

@@ -3,7 +3,7 @@
 #include "tokens_parts.h"
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 enum { LEAST_N = 257 };
 static const char end_of_texts[] = "<|endoftext|>";

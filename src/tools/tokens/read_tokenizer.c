@@ -9,7 +9,7 @@
  */
 #include "tokens_parts.h"
 #include "trainer/file/file.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 /* ---- refusing what is not computed here ------------------------------------------------------------------------- */
 

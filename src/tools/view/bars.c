@@ -230,30 +230,66 @@ static void draw_running_name(const struct brush *brush, uint32_t lane)
         draw_label_over_lines(brush, &label, running.colour, true);
 }
 
+/* Is the bar wide enough to be seen? */
+static bool is_wide(const struct brush *brush, const struct bar *bar)
+{
+    return bar->end - bar->start >= brush->visible_ns;
+}
+
+struct walk { /* a walk over the bars in sight, from left to right */
+    size_t i;             /* the next bar */
+    int x;                /* the first free column */
+};
+
+static struct walk begin_walk(const struct brush *brush)
+{
+    return (struct walk){.i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from)),
+                         .x = brush->left};
+}
+
+static bool goes_on(const struct brush *brush, const struct walk *walk)
+{
+    return walk->i < brush->bars->n && walk->x < brush->right;
+}
+
+/* Passes over the columns before the next bar.  Returns that bar; NULL: it begins right of what is in sight. */
+static const struct bar *reach_bar(const struct brush *brush, struct walk *walk)
+{
+    const struct bar *bar = &brush->bars->all[walk->i];
+    double from = bar_x(brush, bar->start);
+    if (from >= brush->right)
+        return NULL;
+    walk->x = (int)fmax(from, walk->x);
+    return bar;
+}
+
+/* Draws why the next bar did not start earlier, where columns before it are free. */
+static void draw_before_bar(const struct brush *brush, const struct walk *walk)
+{
+    if (bar_x(brush, brush->bars->all[walk->i].start) < walk->x + 1)
+        return;
+    if (brush->view->show_causes)
+        draw_gap(brush, walk->i, walk->x);
+    else
+        draw_queued(brush, walk->i, walk->x);
+}
+
 static void draw_bars(const struct brush *brush)
 {
-    size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
-    int x = brush->left;
-    while (i < brush->bars->n && x < brush->right) {
-        const struct bar *bar = &brush->bars->all[i];
-        double from = bar_x(brush, bar->start);
-        if (from >= x + 1) {
-            if (brush->view->show_causes)
-                draw_gap(brush, i, x);
-            else
-                draw_queued(brush, i, x);
-        }
-        if (from >= brush->right)
+    struct walk walk = begin_walk(brush);
+    while (goes_on(brush, &walk)) {
+        draw_before_bar(brush, &walk);
+        const struct bar *bar = reach_bar(brush, &walk);
+        if (!bar)
             break;
-        x = (int)fmax(from, x);
-        if (bar->end - bar->start >= brush->visible_ns) {
-            x = draw_bar(brush, bar, x);
-            i++;
-        } else if (stands_alone(brush, i)) {
-            x = draw_short_bar(brush, bar, x);
-            i++;
+        if (is_wide(brush, bar)) {
+            walk.x = draw_bar(brush, bar, walk.x);
+            walk.i++;
+        } else if (stands_alone(brush, walk.i)) {
+            walk.x = draw_short_bar(brush, bar, walk.x);
+            walk.i++;
         } else {
-            x = draw_columns(brush, x, &i);
+            walk.x = draw_columns(brush, walk.x, &walk.i);
         }
     }
 }
@@ -277,19 +313,16 @@ static int skip_nameless(const struct brush *brush, int x, size_t *i)
 /* Writes the names of bars again, over lines. */
 static void draw_bar_names_again(const struct brush *brush)
 {
-    size_t i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from));
-    int x = brush->left;
-    while (i < brush->bars->n && x < brush->right) {
-        const struct bar *bar = &brush->bars->all[i];
-        double from = bar_x(brush, bar->start);
-        if (from >= brush->right)
+    struct walk walk = begin_walk(brush);
+    while (goes_on(brush, &walk)) {
+        const struct bar *bar = reach_bar(brush, &walk);
+        if (!bar)
             break;
-        x = (int)fmax(from, x);
-        if (bar->end - bar->start >= brush->visible_ns) {
-            x = draw_name(brush, bar, x);
-            i++;
+        if (is_wide(brush, bar)) {
+            walk.x = draw_name(brush, bar, walk.x);
+            walk.i++;
         } else {
-            x = skip_nameless(brush, x, &i);
+            walk.x = skip_nameless(brush, walk.x, &walk.i);
         }
     }
 }
@@ -305,7 +338,7 @@ static void draw_wide_bars(const struct brush *brush)
         if (i <= drawn || i != brush->firsts[x - brush->left])
             continue;
         drawn = i;
-        if (bars[i - 1].end - bars[i - 1].start >= brush->visible_ns)
+        if (is_wide(brush, &bars[i - 1]))
             draw_bar(brush, &bars[i - 1], brush->left);
     }
 }

@@ -14,6 +14,11 @@
 
 #include <time.h>
 
+enum {
+    TIMES_OF_PATIENCE = 5,   /* quiet times of watchdog_seconds after which the run is given up */
+    SECONDS_AFTER_SIGNAL = 5 /* without progress after a signal: then it is given up, too */
+};
+
 double watchdog_seconds;
 /* Guards `watched` and `patience`.  No thread holds this lock while it calls the driver. */
 static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER;
@@ -120,9 +125,9 @@ static void look_for_stall(struct watchdog *watchdog)
 
 static void print_stall(struct watchdog *watchdog)
 {
-    if (pthread_mutex_trylock(&flights_lock) == 0) /* held by a thread that calls the driver */
+    if (pthread_mutex_trylock(&flights_lock) == 0)
         pthread_mutex_unlock(&flights_lock);
-    else
+    else /* a thread that calls the driver holds the lock */
         inform("the driver has not come back from a call for %.0f s", watchdog->quiet);
     print_frontier(stderr, watched);
     watchdog->quiet_when_printed = watchdog->quiet;
@@ -130,14 +135,12 @@ static void print_stall(struct watchdog *watchdog)
 
 static void *watchdog_main(void *unused)
 {
-    int times_of_patience = 5;
-    double seconds_after_signal = 5;
     struct watchdog watchdog = {0};
     while (true) {
         pthread_mutex_lock(&watching);
         look_for_stall(&watchdog);
-        bool given_up = watchdog.quiet >= times_of_patience * patience;
-        bool stopped = watchdog.since_signal >= seconds_after_signal;
+        bool given_up = watchdog.quiet >= TIMES_OF_PATIENCE * patience;
+        bool stopped = watchdog.since_signal >= SECONDS_AFTER_SIGNAL;
         if (watchdog.quiet >= watchdog.quiet_when_printed + patience || stopped)
             print_stall(&watchdog);
         if (stopped)

@@ -4,7 +4,7 @@
 #include "archive.h"
 #include "settings_parts.h"
 #include "trainer/base/module.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 static const struct option_rule rules[] = {
     {"vocab", "data", "the data bring their own vocabulary"},

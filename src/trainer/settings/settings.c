@@ -5,7 +5,7 @@
  */
 #include "archive.h"
 #include "settings_parts.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 static void apply_config(const struct usage *usage, const char *config);
 

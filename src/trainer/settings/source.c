@@ -3,7 +3,7 @@
  */
 #include "archive.h"
 #include "settings_parts.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 struct source open_source(const char *path, int heads)
 {

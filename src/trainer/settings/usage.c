@@ -1,7 +1,7 @@
 /* usage.c - how a command is used: its help, and the refusal of a word that it does not take. */
 #include "settings_parts.h"
 #include "trainer/base/module.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 const struct usage train_usage = {
     .name = "train",

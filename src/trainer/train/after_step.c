@@ -4,7 +4,7 @@
 #include "hooks.h"
 #include "progress.h"
 #include "train_parts.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 #include "trainer/settings/archive.h"
 
 #include <math.h>

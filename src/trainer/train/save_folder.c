@@ -3,7 +3,7 @@
  * All of this is looked at before the first step: better to learn it then than after training.
  */
 #include "train_parts.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 #include "trainer/settings/archive.h"
 
 #include <unistd.h>

@@ -6,7 +6,7 @@
  *     from no model                                             that of --tokens and the data: data.c
  */
 #include "train_parts.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 #include "trainer/settings/archive.h"
 
 #include <glob.h>

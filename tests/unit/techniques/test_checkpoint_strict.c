@@ -15,7 +15,7 @@
 
 /* ---- the strict reader ------------------------------------------------------------------------------------------- */
 
-/* A rule each. */
+/* Each row breaks one rule. */
 TEST(the_manifest_is_read_strictly)
 {
     static const struct {
@@ -77,7 +77,7 @@ TEST(the_manifest_is_read_strictly)
     free(folder);
 }
 
-/* Those of before runs had names. */
+/* Manifests from before runs had ids. */
 TEST(older_manifests_are_read)
 {
     static const char *const newer[] = {"\"version\":2,\"program\":\"" YARD_VERSION "\"",

@@ -103,16 +103,31 @@ static void print_machine(FILE *file, const struct instance *instance, size_t on
     }
 }
 
+/* Prints names of the layer's tensors: "hg hw" of layer 2 as "hg2,hw2". */
+static void print_tensors(FILE *file, const char *names, int layer)
+{
+    for (const char *c = names; *c; c++)
+        if (*c == ' ')
+            fprintf(file, "%d,", layer);
+        else
+            fputc(*c, file);
+    fprintf(file, "%d", layer);
+}
+
 static void print_update(FILE *file, const struct instance *instance, int layer, bool cpu)
 {
     if (cpu)
-        fprintf(
-            file,
-            "task update host.cpu %dus layer=%d role=update reads=hg%d,hw%d,m%d writes=hw%d,m%d\ncopy up w%d hw%d\n",
-            instance->update_on_cpu[layer], layer, layer, layer, layer, layer, layer, layer, layer);
+        fprintf(file, "task update host.cpu %dus", instance->update_on_cpu[layer]);
     else
-        fprintf(file, "task update gpu.compute %dus cpu=%dus layer=%d role=update reads=g%d,w%d,m%d writes=w%d,m%d\n",
-                instance->update[layer], instance->update_on_cpu[layer], layer, layer, layer, layer, layer, layer);
+        fprintf(file, "task update gpu.compute %dus cpu=%dus", instance->update[layer],
+                instance->update_on_cpu[layer]);
+    fprintf(file, " layer=%d role=update reads=", layer);
+    print_tensors(file, cpu ? "hg hw m" : "g w m", layer);
+    fprintf(file, " writes=");
+    print_tensors(file, cpu ? "hw m" : "w m", layer);
+    fprintf(file, "\n");
+    if (cpu)
+        fprintf(file, "copy up w%d hw%d\n", layer, layer);
 }
 
 /* The text of the list in which the CPU updates the layers whose bits are set in on_cpu, as a person writes it: each

@@ -15,7 +15,7 @@
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 /* ---- runs that go on --------------------------------------------------------------------------------------------- */
 

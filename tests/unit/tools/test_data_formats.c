@@ -1,6 +1,6 @@
 /* test_data_formats.c - files of other programs as data: which of them are read, and which are refused by their names.
  *
- * It tests src/tools/formats, and how texts.c and splits.c of src/trainer/data take what is found.  It checks that a
+ * It tests src/tools/foreign, and how texts.c and splits.c of src/trainer/data take what is found.  It checks that a
  * file which says what it is, and is neither text nor tokens, is refused with a sentence: otherwise a student trains on
  * an archive.  It also checks the opposite: text that begins with the words of a format is text, and any two numbers
  * may be the first tokens.  It catches a signature that is too short, or that is looked for in the wrong place, and a

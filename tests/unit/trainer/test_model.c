@@ -14,7 +14,7 @@
 #include "planning/predict/predict.h"
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 #include <math.h>
 

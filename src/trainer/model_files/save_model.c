@@ -2,9 +2,9 @@
  *
  * Parameters are whole in this file, whatever devices they were trained on, and Conv1D weights are (in, out).  The
  * metadata say what the shapes do not: the configuration, the step, and what another run needs to go on with the same
- * bits and to read tokens.  import.c reads such files.
+ * bits and to read tokens.  read_weights.c reads such files.
  */
-#include "import.h"
+#include "model_files.h"
 #include "trainer/model/model.h"
 
 struct st_writer *begin_model_file(const char *path, const struct params *params, const struct model_facts *facts,

@@ -1,10 +1,10 @@
-/* import.c - reads models of other programs: safetensors with Hugging Face's GPT-2 names.
+/* read_weights.c - reads models of other programs: safetensors with Hugging Face's GPT-2 names.
  *
  *     model.safetensors              the parameters; wrappers may have put prefixes before their names
  *     model.safetensors.index.json   the same in several files, the shards: {"weight_map": {"wte.weight": "FILE", ...}}
  *     config.json                    beside these: what shapes do not say, and sizes that they do say (statements.c)
  */
-#include "import.h"
+#include "model_files.h"
 #include "statements.h"
 #include "trainer/model/model.h"
 

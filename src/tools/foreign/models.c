@@ -4,9 +4,8 @@
  * bytes may be the beginning of anything else, so what fits them comes first.  Forms without such bytes are known by
  * their names, which their programs give them.
  */
-#include "formats.h"
-#include "trainer/base/module.h"
-#include "trainer/import/import.h"
+#include "foreign.h"
+#include "trainer/model_files/model_files.h"
 #include "trainer/model/model.h"
 
 #include <dirent.h>
@@ -269,12 +268,8 @@ static void refuse_if_foreign_models_in(const char *folder)
              found.name, found.form.noun, found.form.way);
 }
 
-static const struct formats formats = {
+const struct formats formats = {
     .kind = kind_of_others,
     .refuse_if_foreign_file = refuse_if_foreign_model,
     .refuse_if_foreign_folder = refuse_if_foreign_models_in,
-};
-const struct module module_formats = {
-    .name = "formats",
-    .sole.formats = &formats,
 };

@@ -1,15 +1,15 @@
-/* import.h - models as files that other programs read and write: safetensors with Hugging Face's names, and llm.c's.
+/* model_files.h - models as files that other programs read and write: safetensors with Hugging Face's names, and llm.c's.
  *
  *     writing             save_model()                                          save_model.c
  *     is there a model?   model_in_folder()                                     read_model.c
  *     reading             read_config(), then init_from_file()                  read_model.c
- *     only safetensors    read_weights_config(), then init_from_weights()       import.c, statements.c
+ *     only safetensors    read_weights_config(), then init_from_weights()       read_weights.c, statements.c
  *
  * A file that is wrong ends the program with a sentence that names it: EXIT_FAILED if it is damaged or contradicts
  * itself, EXIT_USAGE if it is right but not read here, EXIT_IO if it cannot be read.
  */
-#ifndef IMPORT_H
-#define IMPORT_H
+#ifndef MODEL_FILES_H
+#define MODEL_FILES_H
 
 #include "trainer/file/file.h"
 #include "trainer/model/params.h"
@@ -48,7 +48,7 @@ struct config read_config(const char *path, int heads);
 /* Reads all values from such a file, whose sizes are the model's. */
 void init_from_file(struct model *model, const char *path);
 
-/* ---- import.c: models of other programs -------------------------------------------------------------------------- */
+/* ---- read_weights.c: models of other programs -------------------------------------------------------------------------- */
 
 /* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
  * read_config() and init_from_file() call these.  What the file and a config.json beside it say is taken;

@@ -1,7 +1,7 @@
 /* data_files.c - recognises files of other programs where text or token numbers are expected: by their first bytes, and
  * some by their last bytes too.
  */
-#include "formats.h"
+#include "foreign.h"
 
 /* ---- what a file with a short signature must show beside it ------------------------------------------------------ */
 

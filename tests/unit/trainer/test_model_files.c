@@ -1,11 +1,11 @@
-/* test_import.c - models of other programs: config.json, names, shards, heads, and files that are no model.
+/* test_model_files.c - models of other programs: config.json, names, shards, heads, and files that are no model.
  *
- * It tests import.c and read_model.c of src/trainer/import, and models.c of src/tools/formats.  It checks that a model
+ * It tests read_weights.c and read_model.c of src/trainer/model_files, and models.c of src/tools/foreign.  It checks that a model
  * which is computed in the same way here is accepted, whatever its names and files are, and that another one is refused
  * with the reason.  It catches heads that are guessed without a word, a tensor that is transposed, a shard that is
  * missing, and a second tensor of a name.
  *
- * To see it fail: in import.c, let a name that two tensors have pass.
+ * To see it fail: in read_weights.c, let a name that two tensors have pass.
  *
  * The test writes the smallest model of each kind.  Three expected losses are those that Hugging Face's transformers
  * computes.
@@ -15,7 +15,7 @@
 #include "tests/support/support_state.h"
 #include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"
-#include "trainer/import/import.h"
+#include "trainer/model_files/model_files.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #ifndef STATEMENTS_H
 #define STATEMENTS_H
 
-#include "import.h"
+#include "model_files.h"
 
 #define TIED_FIELD "tie_word_embeddings"
 struct statement {

@@ -1,7 +1,7 @@
 /* read_model.c - finds a model by the names in a folder, refuses models in forms that are not read here, and reads a
- * model's file: a checkpoint of llm.c here, safetensors in import.c.
+ * model's file: a checkpoint of llm.c here, safetensors in read_weights.c.
  */
-#include "import.h"
+#include "model_files.h"
 #include "trainer/base/module.h"
 #include "trainer/model/model.h"
 
