@@ -15,7 +15,7 @@
 #     make V=1        shows the commands
 #     make WERROR=1   takes every warning for an error, as .ci/run does; a newer compiler warns of what ours does not
 
-# ---- what is built --------------------------------------------------------------------------------------------------
+# ---- what is built ---------------------------------------------------------------------------------------------------
 
 #     src/**/*.c           compiled to build/src/**/*.o  |
 #     cl/, README, pages   embedded.c, compiled          |  linked to ./yard, or without main.o and with a test's
@@ -37,7 +37,7 @@ include src/make/modules.mk
 PICTURES = $(wildcard $(addsuffix *.png,$(sort $(dir $(SOURCES)))))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/embedded.o $(PICTURES:%=$(BUILD)/%.o) $(BUILD)/$(TABLE).o
 
-# ---- with which flags -----------------------------------------------------------------------------------------------
+# ---- with which flags ------------------------------------------------------------------------------------------------
 
 # The default flags are for reading along in a debugger and for results that do not depend on the compiler's mood:
 # symbols and frame pointers, no fast-math, no contraction of a*b+c (the code says fma where it wants one operation).
@@ -63,7 +63,7 @@ SDL2   = $(shell sdl2-config --libs 2>/dev/null)
 WINDOW = $(if $(SDL2),-DHAVE_SDL2 $(shell sdl2-config --cflags 2>/dev/null))
 WINDOW_FILES := $(shell grep -ls HAVE_SDL2 $(SOURCES) tests/unit/*/*.c)
 
-# ---- how ------------------------------------------------------------------------------------------------------------
+# ---- how -------------------------------------------------------------------------------------------------------------
 
 # Commands begin with $(Q) or @, and are not shown; with V=1 those with $(Q) are.
 Q = $(if $(V),,@)
@@ -142,7 +142,7 @@ $(SHARED)/packages-tests: | $(SHARED)/packages
 # A target below is for you to type.  What stands after its ## is its sentence in `make help`, under the title of its
 # group.
 
-# ---- to see it run --------------------------------------------------------------------------------------------------
+# ---- to see it run ---------------------------------------------------------------------------------------------------
 
 core: ## Builds ./yard-core: the trainer alone, without the folders of planning, techniques and tools.
 	@$(MAKE) --no-print-directory YARD=yard-core WITHOUT=all
@@ -165,7 +165,7 @@ bench: $(YARD) ## Measures this machine: FMA peak, copies, GEMM, training.
 debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
 
-# ---- to test it -----------------------------------------------------------------------------------------------------
+# ---- to test it ------------------------------------------------------------------------------------------------------
 
 # Tests that are programs; and what each of them is linked with besides the trainer.  Scripts build the shims.
 TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
@@ -212,7 +212,7 @@ ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PAR
 asan: ## Builds ./yard-asan with AddressSanitizer and UBSan, and runs the test programs with them.
 	+@$(ASAN) test
 
-# ---- to work on labs ------------------------------------------------------------------------------------------------
+# ---- to work on labs -------------------------------------------------------------------------------------------------
 
 lab: $(YARD) ## Makes a working copy for lab N= in build/labs/N, with a task in it: see tutorials/labs.
 	@SEED=$(SEED) tutorials/labs/lab.sh prepare $(N)
@@ -223,7 +223,7 @@ grade: ## Gives lab N= (or TREE=) its points.  SEED= draws other hidden cases; J
 report: ## Writes build/report-N.html for lab N= (or TREE=), to hand in: numbers predicted, simulated and measured.
 	@tutorials/labs/lab.sh report $(N) $(TREE)
 
-# ---- to keep the tree in order --------------------------------------------------------------------------------------
+# ---- to keep the tree in order ---------------------------------------------------------------------------------------
 
 deps: ## Looks for the packages again, and installs what is missing.
 	@rm -f build/packages* $(SHARED)/packages*
@@ -247,7 +247,7 @@ help: ## Prints this list.
 	    /^[a-z-]+:.*## / && title != "" { print ""; print title; print ""; title = "" } \
 	    /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile tests/maintain.mk
 
-# ---- for make itself ------------------------------------------------------------------------------------------------
+# ---- for make itself -------------------------------------------------------------------------------------------------
 
 # The compiler writes beside each object which headers it read.
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
@@ -256,6 +256,6 @@ help: ## Prints this list.
 .DELETE_ON_ERROR: # a file that is half made would look new
 .SUFFIXES:        # none of make's own rules: those above are all
 
-# ---- targets for those who change Trainyard itself -----------------------------------------------------------------
+# ---- targets for those who change Trainyard itself -------------------------------------------------------------------
 
 include tests/maintain.mk

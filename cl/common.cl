@@ -12,7 +12,7 @@
  *     for (int i = FIRST; i < C; i += STRIDE)
  *         store(f(load(x + i, C - i, 0)), out + i, C - i);
  *
- * Of a flat array of n elements, i goes from block_begin() + FIRST to block_end(n).
+ * In a flat array of n elements, i goes from block_begin() + FIRST to block_end(n).
  *
  * CPU, VEC = 4, WG = 1:  |0 0 0 0|0 0 0 0|0 0 .        one work-item, the last vector is only partly used
  * GPU, VEC = 1, WG = 4:  |0|1|2|3|0|1|2|3|0|1|         neighbours read neighbouring floats ("coalesced")
@@ -98,7 +98,7 @@ static int block_end(int n)
     return min(block_begin() + BLOCK, n);
 }
 
-/* ---- vec: VEC floats -------------------------------------------------------------------------------------------- */
+/* ---- vec: VEC floats --------------------------------------------------------------------------------------------- */
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -172,7 +172,7 @@ static void store(vec v, global float *p, int left)
 #define IN_ORDER _Pragma("clang loop vectorize(disable)")
 #endif
 
-/* ---- reductions: over the floats of a vector, then over the work-group ------------------------------------------ */
+/* ---- reductions: over the floats of a vector, then over the work-group ------------------------------------------- */
 
 /* Unlike fmax() one instruction; passes over a NaN in b. */
 static vec larger(vec a, vec b)
@@ -259,7 +259,7 @@ static float group_max(vec v, local float *scratch)
  *     work-item i loads i, i + WG, ...          work-items 0 .. 31
  *
  * Rows are read and written 32 neighbours at a time: whole lines of memory, and each of the 32 banks of local memory
- * once.  Of a work-group's 128 work-items three in four have nothing to add.  They are there to load: they bring the 64
+ * once.  Three in four of a work-group's 128 work-items have nothing to add.  They are there to load: they bring the 64
  * rows in one wait for memory.  An NVIDIA H200 takes 31 ns for each row of a chain, of which the addition is 3. */
 enum {
     TILE_ROWS = 64,

@@ -12,7 +12,7 @@
  *                          sum_n dout[n][c]         the gradient of a bias, model/linear.c
  *     pick_row     out[c] = x[index[0]][c]          the last token's hidden state in a sample, train/sampler.c
  *
- * Of a flat array a work-group has BLOCK elements.  add_bias has a work-group for each row, pick_row a single one, and
+ * A work-group has BLOCK elements of a flat array.  add_bias has a work-group for each row, pick_row a single one, and
  * column_sum one for COLUMN_BLOCK columns, each of which is a chain (common.cl, "sums in order").
  */
 

@@ -12,8 +12,8 @@
  * times `scale`, by which the caller averages: 1 / (number of tokens in the whole batch).
  *
  * Where the vocabulary is cut, a device has the logits of words `first` .. first+V-1.  It makes three numbers of a row:
- * its maximum m, s = sum_k e^(logits[k] - m), and the target's logit, or 0 where another device has that.  Of the
- * numbers of all,
+ * its maximum m, s = sum_k e^(logits[k] - m), and the target's logit, or 0 where another device has that.  From the
+ * numbers of all devices follows
  *
  *     lse = M + log sum_d s_d e^(m_d - M),     M = max_d m_d
  *

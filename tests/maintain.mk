@@ -4,7 +4,7 @@
 # A student needs none of them.  .ci/run, which every change must pass, draws one of the searches for each commit: tests
 # that find more the longer they run.
 
-# ---- searches: tests that find more the longer they run -------------------------------------------------------------
+# ---- searches: tests that find more the longer they run --------------------------------------------------------------
 
 # Tests that run no kernels.
 WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data data_formats data_windows tokenizer rate file stories \
@@ -44,7 +44,7 @@ $(SHARED)/packages-oclgrind: | $(SHARED)/packages
 labs-check: $(YARD) ## Proves the labs: starters, solutions and wrong solutions get the points that they should.
 	@tutorials/labs/lab.sh check
 
-# ---- other machines ------------------------------------------------------------------------------------------------
+# ---- other machines --------------------------------------------------------------------------------------------------
 
 gpu: ## Writes what the first GPU, or DEVICE=P:D, does with it: build/gpu-report.txt, in 9 minutes.
 	@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/machines/gpu.sh
@@ -55,7 +55,7 @@ RELEASE = trixie
 distro: ## Runs the README's commands in a bare Debian RELEASE=, with DOCKER=1 the Dockerfile's: 10 minutes, as root.
 	@DOCKER='$(DOCKER)' QUICK='$(QUICK)' tests/machines/distro.sh $(RELEASE)
 
-# ---- predictions ---------------------------------------------------------------------------------------------------
+# ---- predictions -----------------------------------------------------------------------------------------------------
 
 periods: $(YARD) ## Simulates some hundred plans: are steps as short as those in tests/data/periods.txt?
 	@YARD=./$(YARD) tests/scripts/periods.sh
@@ -66,7 +66,7 @@ gallery: $(YARD) ## Draws papers' schedules, with their formulas and what is sim
 papers: $(YARD) ## Draws six papers on offload and checkpoints, on the links of HARDWARE= too: build/papers/index.html.
 	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers $(BUILD)/papers
 
-# ---- the sources ---------------------------------------------------------------------------------------------------
+# ---- the sources -----------------------------------------------------------------------------------------------------
 
 tidy: $(SHARED)/embedded.c ## Lets clang-tidy read the sources.
 	clang-tidy --quiet $(SOURCES) -- $(CPPFLAGS) $(WINDOW) -std=c11

@@ -71,7 +71,7 @@ generate() { # NAME SETTINGS: prints a step file; SETTINGS are words such as "p=
     awk -v name="$1" -v set="$2" $writer "$entries"
 }
 
-# ---- rows -----------------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------------------
 
 rows() { # NAME row|curve: prints a line for each, as rows.awk does
     awk -v name="$1" -v kind="$2" -f $programs/rows.awk "$entries"
@@ -161,7 +161,7 @@ judge() { # reads lines of measure_all, and prints what they say for people; it 
     awk -F '\t' -f $programs/judge.awk
 }
 
-# ---- curves ---------------------------------------------------------------------------------------------------------
+# ---- curves ----------------------------------------------------------------------------------------------------------
 
 with_curves() { # prints the names of entries that have curves
     awk '
@@ -204,7 +204,7 @@ fill() { # PAGE: prints it, with the curves of NAME below each line <!-- curves:
     awk -v command="\"$0\" curves" -f $programs/fill.awk "$1"
 }
 
-# ---- the page -------------------------------------------------------------------------------------------------------
+# ---- the page --------------------------------------------------------------------------------------------------------
 
 # An entry's line "picture 1280 k k m with --clip 0" has the size 1280, the keys "k k m" and the options "--clip 0".
 draw() { # NAME DIR: a list there, and the picture of a step
@@ -247,7 +247,7 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
         END { exit !found }' "$entries"
 }
 
-# ---- what was asked -------------------------------------------------------------------------------------------------
+# ---- what was asked --------------------------------------------------------------------------------------------------
 
 [ -f "$entries" ] || die "there is no file $entries: ENTRIES= names one like $here/entries"
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}

@@ -112,7 +112,7 @@ no_package() { # WHY
     go_without
 }
 
-# ---- what is wanted, and is it there? -------------------------------------------------------------------------------
+# ---- what is wanted, and is it there? --------------------------------------------------------------------------------
 
 read_words() { # NEED...: sets only_name, wanted, and optional, which are those of $wanted that nothing fails without
     only_name=no
@@ -155,7 +155,7 @@ describe_missing() { # SENTENCE
     done
 }
 
-# ---- the package manager --------------------------------------------------------------------------------------------
+# ---- the package manager ---------------------------------------------------------------------------------------------
 
 # Sets `install`, its command; `names`, what it calls what is missing; `as_root`, whether only root may call it; and
 # `update`, what brings the lists of packages up to date, if a command of its own does.
@@ -184,7 +184,7 @@ find_manager() {
     fi
 }
 
-# ---- may it be called? ----------------------------------------------------------------------------------------------
+# ---- may it be called? -----------------------------------------------------------------------------------------------
 
 can_answer() { # is there someone to say yes?
     [ -t 2 ] && (: </dev/tty) 2>/dev/null
@@ -230,7 +230,7 @@ show_and_ask() { # shows the command, and goes on if it may be called
     esac
 }
 
-# ---- installing -----------------------------------------------------------------------------------------------------
+# ---- installing ------------------------------------------------------------------------------------------------------
 
 install_packages() {
     export DEBIAN_FRONTEND=noninteractive
@@ -243,7 +243,7 @@ install_packages() {
     fi
 }
 
-# ---- from beginning to end ------------------------------------------------------------------------------------------
+# ---- from beginning to end -------------------------------------------------------------------------------------------
 
 read_words "$@"
 missing=$(list_missing)

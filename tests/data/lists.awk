@@ -30,7 +30,7 @@ function whole(low, high) { # low to high
     return int(draw(low, high + 1))
 }
 
-# ---- lines of a step file -------------------------------------------------------------------------------------------
+# ---- lines of a step file --------------------------------------------------------------------------------------------
 
 function machine(bytes, rate, latency) {
     printf "device gpu memory=%d\n", bytes
@@ -58,7 +58,7 @@ function task(name, ms, layer, micro, reads, writes, more) { # micro, reads, wri
     printf "task %s gpu.compute %.3fms layer=%d role=%s%s%s%s%s\n", name, ms, layer, name, micro, reads, writes, more
 }
 
-# ---- kinds ----------------------------------------------------------------------------------------------------------
+# ---- kinds -----------------------------------------------------------------------------------------------------------
 
 # Drawn even where the caller has chosen: then all other draws stay the same.
 function choose_layers(low, high,   drawn) {
@@ -128,7 +128,7 @@ function forward_and_back(count, micro,   layer, reads) { # of a micro-batch
     }
 }
 
-# Of each layer: ms of its forward, backward and update, on the device and on the CPU; and its parameters' bytes.
+# Each layer has the ms of its forward, backward and update, on the device and on the CPU, and its parameters' bytes.
 function overlap(   count, layer, forward, backward, update, on_cpu, bytes, reads, written) {
     count = choose_layers(6, 14)
     machine(1e9, draw(2, 20) * 1e6, 20)

@@ -5,8 +5,8 @@
 #     json_value FILE NAME      the first of them
 #
 # FILE may be - for standard input, and may have several texts, such as the lines of a log.  A value is a number, a word
-# as true, or a string, which is printed without its quotes.  Of an object or a list only an empty line is printed.
-# A name and its value must stand on one line.  Of a file that is not there, nothing is printed.
+# as true, or a string, which is printed without its quotes.  An object or a list is printed as an empty line.
+# A name and its value must stand on one line.  For a file that is not there, nothing is printed.
 #
 #     $ echo '{"step": 1, "loss": 2.5, "of": {"name": "a, b"}}{"step": 2, "loss": 2.25}' | json_values - loss
 #     2.5

@@ -57,7 +57,7 @@ polls=0     # looks at those that run, since one ended
 
 . tests/lib/progress.sh
 
-# ---- one test -------------------------------------------------------------------------------------------------------
+# ---- one test --------------------------------------------------------------------------------------------------------
 
 become() { # TEST: this process becomes the test, for $seconds_at_most where there is a program timeout
     if command -v timeout >/dev/null; then
@@ -118,7 +118,7 @@ say_how_to_repeat() { # TEST LOG
     esac
 }
 
-# ---- all of them ----------------------------------------------------------------------------------------------------
+# ---- all of them -----------------------------------------------------------------------------------------------------
 
 guess() { # TEST...: "SECONDS TEST" for each, by what it took the last time
     printf '%s\n' "$@" | awk -f tests/lib/guess.awk "$guesses" -

@@ -23,7 +23,7 @@ function number_of(name,   pattern) { # the value of "name":... in this line
     return substr($0, RSTART + length(pattern), RLENGTH - length(pattern)) + 0
 }
 
-# ---- events ---------------------------------------------------------------------------------------------------------
+# ---- events ----------------------------------------------------------------------------------------------------------
 
 /"thread_name"/ { # of a lane, which is named "P:D compute", "P:D upload" and so on
     lane = number_of("tid")
@@ -48,7 +48,7 @@ function number_of(name,   pattern) { # the value of "name":... in this line
     }
 }
 
-# ---- what they share ------------------------------------------------------------------------------------------------
+# ---- what they share -------------------------------------------------------------------------------------------------
 
 function shared(i, k,   from, to) { # the time that copy i and kernel k share
     from = copy_from[i] > kernel_from[k] ? copy_from[i] : kernel_from[k]

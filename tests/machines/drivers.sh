@@ -23,7 +23,7 @@ rm -rf "$tmp"
 mkdir -p "$tmp" "$YARD_CACHE"
 . tests/machines/driver_rows.sh
 
-# ---- fetching -------------------------------------------------------------------------------------------------------
+# ---- fetching --------------------------------------------------------------------------------------------------------
 
 # A function fetch_NAME fetches the driver of that name.  It leaves the driver's libraries in FOLDER/lib, and in
 # FOLDER/vendors a file that names the driver.  Where it cannot fetch the driver, it fails, and $reason says why.
@@ -78,7 +78,7 @@ have() { # NAME: the driver is there, perhaps fetched just now
     touch "$top/$1/complete"
 }
 
-# ---- running --------------------------------------------------------------------------------------------------------
+# ---- running ---------------------------------------------------------------------------------------------------------
 
 must_succeed() { # NAME WORDS...: runs the command WORDS, and prints how it went; sets: failures
     fact=$1
@@ -129,7 +129,7 @@ same_losses() { # WORDS
     losses "$tmp/losses" "$@" && agree "$tmp/expected" "$tmp/losses"
 }
 
-# ---- the matrix -----------------------------------------------------------------------------------------------------
+# ---- the matrix ------------------------------------------------------------------------------------------------------
 
 tests=$*
 system=$(ls "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd 2>/dev/null | head -n 1)

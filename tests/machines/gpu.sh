@@ -41,7 +41,7 @@ end=$((begin + ${GPU_SECONDS:-520}))
 . tests/machines/driver_rows.sh
 . tests/machines/gpu_rows.sh
 
-# ---- the machine ----------------------------------------------------------------------------------------------------
+# ---- the machine -----------------------------------------------------------------------------------------------------
 
 no_gpu() {
     echo "no GPU here: $1.  To take the first device as if it were one:" \
@@ -126,7 +126,7 @@ choose_device() { # $device is P:D, $about what `yard devices --json` says of it
     about=$(grep "\"id\":\"$device\"" $tmp/devices) || no_gpu "yard devices lists no $device"
 }
 
-# ---- what a row is --------------------------------------------------------------------------------------------------
+# ---- what a row is ---------------------------------------------------------------------------------------------------
 
 say() { # WORDS: on the screen and in the report
     echo "$*"
@@ -195,7 +195,7 @@ judge_row() { # CODE; sets: state
     fi
 }
 
-# ---- the report -----------------------------------------------------------------------------------------------------
+# ---- the report ------------------------------------------------------------------------------------------------------
 
 describe_device() { # the lines of `yard devices` about it, below that of its platform
     "$YARD" devices | awk -v id="$device" '

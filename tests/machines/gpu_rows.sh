@@ -16,7 +16,7 @@
 #         figure "$(sed -n 's/^passed: //p' $log)"
 #     }
 
-# ---- does it compute what it should? --------------------------------------------------------------------------------
+# ---- does it compute what it should? ---------------------------------------------------------------------------------
 
 golden() { # loss, gradients and updates are those that PyTorch computed
     run "$YARD" check tests/data/gpt2-tiny.safetensors -d $device
@@ -58,7 +58,7 @@ kernels() { # the tests of kernels pass: each kernel against plain C
     return $code
 }
 
-# ---- does it give the bits of the serial run? -----------------------------------------------------------------------
+# ---- does it give the bits of the serial run? ------------------------------------------------------------------------
 
 nano='--model nano --batch 4 --steps 4 --clip 0 --val-batches 1 --sample-tokens 0'
 
@@ -145,7 +145,7 @@ cache() { # the second start takes its kernels from YARD_CACHE
     golden && golden && figure "$(cat $tmp/figure); $(ls $tmp/cache | wc -l) files kept"
 }
 
-# ---- how fast is it? ------------------------------------------------------------------------------------------------
+# ---- how fast is it? -------------------------------------------------------------------------------------------------
 
 # Its lines "projections, weighted by FLOPs: own 61.2 % of peak, CLBlast 93.1 % of peak" and "training: 8.2 ms per
 # step (median ..." give the words ", products 93.1 %, training 8.2 ms per step" of the figure.

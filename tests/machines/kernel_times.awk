@@ -32,7 +32,7 @@ function kind(name) { # by the names that tasks of training have
     return "embedding, residual, other"
 }
 
-# ---- the table ------------------------------------------------------------------------------------------------------
+# ---- the table -------------------------------------------------------------------------------------------------------
 
 function head(what) {
     printf "%-28s %8s %10s %6s %10s %8s %11s %10s\n", what, "per step", "ms/step", "share", "GFLOP/s", "GB/s",
@@ -60,7 +60,7 @@ function longest_kind(   k, longest) { # of those that were not shown yet
     return longest
 }
 
-# ---- the summary's tasks --------------------------------------------------------------------------------------------
+# ---- the summary's tasks ---------------------------------------------------------------------------------------------
 
 function roofline_of(compute, move) { # MFLOP and MB
     if (!flops || !copy)

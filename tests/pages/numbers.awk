@@ -26,7 +26,7 @@
 #
 # COUNT gets a line "number" for each number that was looked for, and "measured" for one that was not.
 
-# ---- numbers of a text ----------------------------------------------------------------------------------------------
+# ---- numbers of a text -----------------------------------------------------------------------------------------------
 
 function decimals(word) { # how many digits stand behind the point
     if (!sub(/.*\./, "", word))
@@ -75,9 +75,9 @@ function value_of(word) { # 1,024 is 1024
     return word + 0
 }
 
-# ---- numbers that are known -----------------------------------------------------------------------------------------
+# ---- numbers that are known ------------------------------------------------------------------------------------------
 
-# Of known number i: known[i], its value; fine[i], its decimals; in_unit[i]; for_paragraph[i], or "" for all of them;
+# Known number i has: known[i], its value; fine[i], its decimals; in_unit[i]; for_paragraph[i], or "" for all of them;
 # and strict[i], whether a number of prose must have the same unit.
 function collect(text, paragraph, only_units,   n, i, words, units, ends) {
     n = find_numbers(text, words, units, ends)
@@ -115,7 +115,7 @@ function is_known(word, unit, paragraph,   i, value, off) {
     return 0
 }
 
-# ---- prose ----------------------------------------------------------------------------------------------------------
+# ---- prose -----------------------------------------------------------------------------------------------------------
 
 function is_printed(s,   i) {
     for (i = 1; i <= n_printed; i++)
@@ -163,7 +163,7 @@ function around(text, end,   before) { # 40 characters before that place, and 20
     return substr(before, length(before) - 40) substr(text, end + 1, 20)
 }
 
-# ---- the files ------------------------------------------------------------------------------------------------------
+# ---- the files -------------------------------------------------------------------------------------------------------
 
 file == "shown" { collect($0, "", 0) }
 file == "exact" || file == "loose" || file == "proof" {

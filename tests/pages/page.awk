@@ -28,7 +28,7 @@ function end_paragraph() {
     text = ""
 }
 
-# ---- commands and marks, which may go on in the next line -----------------------------------------------------------
+# ---- commands and marks, which may go on in the next line ------------------------------------------------------------
 
 function begin_mark() { # its line is <!-- KIND: WORDS
     end_paragraph()
@@ -82,7 +82,7 @@ function gather() { # one more line of a command or mark
         end_mark()
 }
 
-# ---- the lines of a page --------------------------------------------------------------------------------------------
+# ---- the lines of a page ---------------------------------------------------------------------------------------------
 
 /^```/ { # pictures, what is typed into gdb, sample text
     end_paragraph()

@@ -16,13 +16,13 @@
 
 pages="README.md $(echo tutorials/*.md)"
 
-# ---- the pages' own length ------------------------------------------------------------------------------------------
+# ---- the pages' own length -------------------------------------------------------------------------------------------
 
 finds_nothing 'lines have fewer than 120 characters' awk -v most=119 -f tests/style/long_lines.awk $pages
 
 finds_nothing 'the README is a front page of about 1,200 words' awk -f tests/pages/readme.awk README.md
 
-# ---- links and files ------------------------------------------------------------------------------------------------
+# ---- links and files -------------------------------------------------------------------------------------------------
 
 # `[text](TARGET#part)` gives "PAGE TARGET"; links to other places of the same page, and to the network, are left out.
 list_links() {
@@ -72,7 +72,7 @@ missing_files() {
 }
 finds_nothing 'files that are named exist' missing_files
 
-# ---- names in the code ----------------------------------------------------------------------------------------------
+# ---- names in the code -----------------------------------------------------------------------------------------------
 
 # The routes are tables of reference-code.md.
 lost_routes() {
@@ -114,7 +114,7 @@ files_of_folders() {
 }
 finds_nothing 'the tables of folders name the files of src, and only those' files_of_folders
 
-# ---- options and targets --------------------------------------------------------------------------------------------
+# ---- options and targets ---------------------------------------------------------------------------------------------
 
 options_of_programs() { # of yard's commands, their help; of the tutorials' programs in Python, "--name,"
     all_help "$YARD" 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'
@@ -155,7 +155,7 @@ unknown_targets() {
 }
 finds_nothing 'make targets that are named exist' unknown_targets
 
-# ---- lines of code --------------------------------------------------------------------------------------------------
+# ---- lines of code ---------------------------------------------------------------------------------------------------
 
 finds_nothing 'what the README and the spine of the source tree count is right: make counts fills it in' \
     awk -f tests/pages/counts.awk README.md tutorials/reference-code.md

@@ -1,5 +1,5 @@
 # said.awk - the lines that a page says its commands print: "say" becomes "sure" where a block has commands `yard plan`
-# and no others, since what they print is known word for word.  Of a measured profile it is not.
+# and no others, since what they print is known word for word.  What a measured profile prints is not.
 #
 #     awk -f tests/pages/said.awk PARTS >SAID          PARTS are page.awk's
 #

@@ -29,7 +29,7 @@ compiles_nothing() { # the entries are those of $TMP/before
 
 check 'a run without a cache succeeds' short_run "$TMP/reference"
 
-# ---- entries are made and used --------------------------------------------------------------------------------------
+# ---- entries are made and used ---------------------------------------------------------------------------------------
 
 export YARD_CACHE="$TMP/cache"
 mkdir "$TMP/cache" "$TMP/both"
@@ -39,7 +39,7 @@ check 'a run fills an empty cache with entries' [ "$(wc -l <"$TMP/before")" -ge 
 check 'a run from the cache has the same numbers' has_same_numbers
 check 'a run from the cache compiles nothing again' compiles_nothing
 
-# ---- damage ---------------------------------------------------------------------------------------------------------
+# ---- damage ----------------------------------------------------------------------------------------------------------
 
 whole=$(ls -S "$YARD_CACHE" | head -n 1) # the largest
 other=$(ls -S "$YARD_CACHE" | tail -n 1)
@@ -79,7 +79,7 @@ cp "$TMP/whole" "$YARD_CACHE/$whole"
 echo more >>"$YARD_CACHE/$whole"
 mended 'an entry that is too long'
 
-# ---- what decides about the code is in the key ----------------------------------------------------------------------
+# ---- what decides about the code is in the key -----------------------------------------------------------------------
 
 cp -r cl "$TMP/cl"
 YARD_KERNELS="$TMP/cl" short_run "$TMP/now"
@@ -99,14 +99,14 @@ exit_code 'kernels are compiled with other options' $? 0
 entries >"$TMP/after"
 check 'other options of the compiler make other entries' differ "$TMP/after" "$TMP/before"
 
-# ---- a folder that is not there -------------------------------------------------------------------------------------
+# ---- a folder that is not there --------------------------------------------------------------------------------------
 
 YARD_CACHE="$TMP/no/folder" "$YARD" train --model tiny --steps 1 >/dev/null 2>"$TMP/err"
 exit_code 'a folder that is not there ends the run' $? 4
 check 'a folder that is not there is named' \
     grep -q "cannot create $TMP/no/folder/.*does the folder exist" "$TMP/err"
 
-# ---- two at once ----------------------------------------------------------------------------------------------------
+# ---- two at once -----------------------------------------------------------------------------------------------------
 
 export YARD_CACHE="$TMP/both"
 short_run "$TMP/one" &

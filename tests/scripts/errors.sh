@@ -22,7 +22,7 @@ check 'a model is trained and saved' save_model
 printf 'too short' >"$TMP/short.txt"
 server='--hardware data/hardware/server.txt'
 
-# ---- options without effect -----------------------------------------------------------------------------------------
+# ---- options without effect ------------------------------------------------------------------------------------------
 
 name='options that say more about one that is off'
 check "$name are allowed and named" warns '--broadcast-slices has no effect without --broadcast-queues' \
@@ -37,7 +37,7 @@ check 'options that say more about one that is on are not named' \
 check '--memory says that it leaves --swap out' warns 'held without --swap' plan --model tiny --memory --swap auto
 check 'a file may be named off' in_silence plan --model tiny --snapshot off --snapshot-every 2
 
-# ---- words ----------------------------------------------------------------------------------------------------------
+# ---- words -----------------------------------------------------------------------------------------------------------
 
 refuse 2 'there is no command "tran"; did you mean `yard train`?' tran
 refuse 2 'there is no command "plt"; did you mean `yard plot`?' plt
@@ -90,7 +90,7 @@ printf 'n_embd = 3\n' >"$TMP/config"
 refuse 2 'line 1: unknown option "n_embd"; here it is called channels' train --config "$TMP/config"
 refuse 2 '--profile and --pace: both say how long tasks take' train --profile "$TMP/none" --pace "$TMP/none"
 
-# ---- values ---------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 float='(0, or at least 1.2e-38)'
 refuse 2 '--steps needs a value: a whole number from 1' train --steps
@@ -132,7 +132,7 @@ refuse 2 '--vocab and --init: a model brings its own sizes; leave one out' \
     plan --vocab 99 --init tests/data/llmc-tiny.bin
 refuse 2 '--vocab is an option of another command, not of `yard train`' train --vocab 99
 
-# ---- plans ----------------------------------------------------------------------------------------------------------
+# ---- plans -----------------------------------------------------------------------------------------------------------
 
 refuse 4 'cannot open nowhere.txt: No such file or directory' plan --list nowhere.txt
 refuse 2 'has its own machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
@@ -184,7 +184,7 @@ refuse 2 'would overwrite what --overlap-plan writes' plan --list "$TMP/idle" --
 check 'iterations without an update are stored too' \
     yard plan --list "$TMP/seldom.txt" --snapshot x --simulate --verify
 
-# ---- meshes ---------------------------------------------------------------------------------------------------------
+# ---- meshes ----------------------------------------------------------------------------------------------------------
 
 plan='plan --model tiny'
 refuse 2 'with numbers from 1 to 4096, not "dp=x"' $plan --mesh dp=x
@@ -219,7 +219,7 @@ refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is --batch 
 refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --batch 6' \
     $plan -d 0:0x3 --batch 8 --micro-batch 2
 
-# ---- how long tasks take --------------------------------------------------------------------------------------------
+# ---- how long tasks take ---------------------------------------------------------------------------------------------
 
 laptop=data/hardware/laptop.txt
 refuse 2 '--simulate needs times: add --profile, --hardware or --list' plan --simulate
@@ -245,7 +245,7 @@ refuse 2 'profile needs -o FILE, the profile to write' profile
 refuse 4 'cannot create no/such/folder/file: No such file or directory' \
     profile --model tiny --layers 1 --seq-len 8 --batch 2 --micro-batch 1 -d 0:0 -o no/such/folder/file
 
-# ---- snapshots ------------------------------------------------------------------------------------------------------
+# ---- snapshots -------------------------------------------------------------------------------------------------------
 
 refuse 2 '--snapshot takes a path, not ""' train --snapshot ''
 refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --save x
@@ -255,13 +255,13 @@ refuse 2 '--snapshot-slots takes a whole number from 1 to 16, not "0"' plan --li
 refuse 2 'more than the budget of 512 KiB; use a smaller model, or a larger --host-mem' \
     $plan $server --snapshot x --simulate --host-mem 512K
 
-# ---- room -----------------------------------------------------------------------------------------------------------
+# ---- room ------------------------------------------------------------------------------------------------------------
 
 refuse 2 'does not fit in the budget of 700 KiB; ... or use --swap auto, a smaller --micro-batch' \
     train --model tiny --steps 1 --recompute auto --device-mem 700K
 check '--recompute auto does not advise --recompute full, which makes no more room' lacks '--recompute full' "$TMP/err"
 
-# ---- going on -------------------------------------------------------------------------------------------------------
+# ---- going on --------------------------------------------------------------------------------------------------------
 
 refuse 2 '--stop-after saves and stops: add --save DIR' train --stop-after 5
 refuse_train 2 '--stop-after 9 is beyond the last step, 2' --stop-after 9
@@ -293,7 +293,7 @@ goes_on_with() { # DATA
 }
 check 'a run whose data have moved goes on with --data and --val-data' goes_on_with ../begun/my.txt
 
-# ---- config files ---------------------------------------------------------------------------------------------------
+# ---- config files ----------------------------------------------------------------------------------------------------
 
 printf 'steps = 5\nchanels = 3\n' >"$TMP/config"
 refuse 2 "$TMP/config, line 2: unknown option \"chanels\"; did you mean channels?" train --config "$TMP/config"
@@ -308,7 +308,7 @@ check "$name the last is logged" grep -q '"config": *"[^"]*/second"' "$TMP/log"
 printf 'config = x\n' >"$TMP/config"
 refuse 2 '--config belongs on the command line, not into a config file' train --config "$TMP/config"
 
-# ---- sizes ----------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 refuse_train 2 '--channels 30 is not a multiple of --heads 4: change one' --channels 30 --heads 4
 refuse_train 2 '--batch 7 is not a multiple of dp=1 x --micro-batch 3: the nearest that works is --batch 6' \
@@ -333,7 +333,7 @@ refuse 2 'raise --device-mem, or use --swap auto, a smaller --micro-batch' plan 
     --zero 3 --recompute full --device-mem 10M
 unharmed 'wrong sizes'
 
-# ---- devices --------------------------------------------------------------------------------------------------------
+# ---- devices ---------------------------------------------------------------------------------------------------------
 
 refuse 2 '--devices (-d) takes P:D, P:D/n or P:DxN, ... not "0"; `yard devices` lists them' train -d 0
 refuse 2 '--devices (-d) takes P:D, P:D/n or P:DxN, ... not "0:0,"' train -d 0:0,
@@ -359,7 +359,7 @@ refuse 2 'more than the budget of 1.00 GiB; use a smaller model, or a larger --d
 check 'a training runs on 16 devices, which is the most there may be' \
     yard train --model tiny --batch 16 -d 0:0x16 --steps 1 --sample-tokens 0 --val-batches 1
 
-# ---- drivers --------------------------------------------------------------------------------------------------------
+# ---- drivers ---------------------------------------------------------------------------------------------------------
 
 refuse_with OCL_ICD_VENDORS=/nonexistent 3 'no OpenCL driver is installed' devices
 refuse_train_with OCL_ICD_VENDORS=/nonexistent 3 'no OpenCL driver is installed'
@@ -396,7 +396,7 @@ if prints 'Portable Computing Language' devices; then
 fi
 unharmed 'wrong devices'
 
-# ---- limits ---------------------------------------------------------------------------------------------------------
+# ---- limits ----------------------------------------------------------------------------------------------------------
 
 (ulimit -v 150000 && yard plan --model tiny)
 exit_code 'a tight address space: the exit code is 3' $? 3
@@ -409,7 +409,7 @@ check 'a limit that bounds the budget is named' grep -q 'the memory limit of thi
 check 'few open files are named before a driver fails for want of them' \
     grep -q 'may fail: this process may have 40 open files at most: raise that limit (ulimit -n 1024)' "$TMP/err"
 
-# ---- looking on -----------------------------------------------------------------------------------------------------
+# ---- looking on ------------------------------------------------------------------------------------------------------
 
 refuse 2 'plan --view shows what is simulated: add --simulate' plan --model tiny --view
 refuse 4 "cannot create $TMP/nowhere/list.txt: No such file or directory" \
@@ -425,7 +425,7 @@ for words in 'train --steps 2 --sample-tokens 0 --val-share 0' "plan --simulate 
     check "$name leaves no file" is_empty "$rings"
 done
 
-# ---- help -----------------------------------------------------------------------------------------------------------
+# ---- help ------------------------------------------------------------------------------------------------------------
 
 check 'yard --help is printed' in_silence --help
 awk '/^  [a-z]/ { print $1 }' "$TMP/out" >"$TMP/commands"

@@ -22,7 +22,7 @@ st=tests/data/gpt2-tiny.safetensors
 llmc=tests/data/llmc-tiny.bin
 server='--hardware data/hardware/server.txt'
 
-# ---- data -----------------------------------------------------------------------------------------------------------
+# ---- data ------------------------------------------------------------------------------------------------------------
 
 : >"$TMP/empty.txt"
 printf 'too short' >"$TMP/short.txt"
@@ -52,7 +52,7 @@ refuse_train 2 'has 0 tokens for validation' --val-data "$TMP/empty.txt"
 refuse_train 2 "but the model's vocabulary is 67" --init $st --data tests/data/llmc-tokens.bin
 unharmed 'wrong data'
 
-# ---- a file of another kind -----------------------------------------------------------------------------------------
+# ---- a file of another kind ------------------------------------------------------------------------------------------
 
 others=$TMP/others # a file of each kind
 mkdir "$others"
@@ -79,7 +79,7 @@ refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware descripti
 refuse 2 'short.txt is not a tokenizer: it is no JSON object' train --tokens "$TMP/short.txt"
 refuse 2 'a.jsonl is a log of yard'\''s, not a tokenizer' train --tokens "$others/a.jsonl"
 
-# ---- models ---------------------------------------------------------------------------------------------------------
+# ---- models ----------------------------------------------------------------------------------------------------------
 
 head -c 300000 $st >"$TMP/cut.safetensors"
 head -c 100 $st >"$TMP/header.safetensors"
@@ -129,7 +129,7 @@ refuse 1 'a reference file needs tokens and targets, I32 of shape [batch, seq-le
 refuse 1 'was cut off: it has 3008 bytes, and any snapshot has at least 8192' train --resume "$TMP/cut.snap"
 unharmed 'wrong models'
 
-# ---- files that cannot be written -----------------------------------------------------------------------------------
+# ---- files that cannot be written ------------------------------------------------------------------------------------
 
 # Below a regular file nothing can be made, not even by root.
 below=$TMP/short.txt/x
@@ -138,7 +138,7 @@ refuse_train 4 "cannot create $below: Not a directory" --trace "$below"
 refuse 4 "cannot make the folder $TMP/short.txt: a file of that name is in the way" train $short --save "$below"
 unharmed 'files that cannot be written'
 
-# ---- one file twice -------------------------------------------------------------------------------------------------
+# ---- one file twice --------------------------------------------------------------------------------------------------
 
 cp $st "$TMP/init.safetensors"
 cp data/hardware/server.txt "$TMP/server"
@@ -250,7 +250,7 @@ refuse 2 'is a text, not a model that is read here' train --model tiny --save "$
 rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
 refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
 
-# ---- outputs onto files of another kind -----------------------------------------------------------------------------
+# ---- outputs onto files of another kind ------------------------------------------------------------------------------
 
 kinds=$TMP/kinds
 mkdir "$kinds"
@@ -289,7 +289,7 @@ check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$
 check "$name: a packed one is made" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
 check "$name: a packed one" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
 
-# ---- what is guessed is said ----------------------------------------------------------------------------------------
+# ---- what is guessed is said -----------------------------------------------------------------------------------------
 
 warned() { # 'TEXT' OPTIONS...: a check that one step of such a training is made, and that this is said
     text=$1
@@ -307,7 +307,7 @@ warned 'holds zero bytes, which a text does not have; the run trains on this fil
     --data "$TMP/zeros.txt" --tokens bpe:257
 warned 'does not say what its 67 tokens stand for' --init tests/data/gpt2-tiny.safetensors --data "$TMP/digits.txt"
 
-# ---- what is not a regular file -------------------------------------------------------------------------------------
+# ---- what is not a regular file --------------------------------------------------------------------------------------
 
 mkfifo "$TMP/fifo"
 limit=20 # a pipe that is opened waits for a writer
@@ -359,7 +359,7 @@ cp -r cl "$TMP/kernels" && rm "$TMP/kernels/norm.cl" && mkdir "$TMP/kernels/norm
 refuse_train_with "YARD_KERNELS=$TMP/kernels" 4 'norm.cl is a folder; expected a text file'
 unharmed 'inputs that are no files'
 
-# ---- numbers that do not fit ----------------------------------------------------------------------------------------
+# ---- numbers that do not fit -----------------------------------------------------------------------------------------
 
 safetensors() { # FILE HEADER [BYTES]: with so many bytes of data
     {
@@ -438,7 +438,7 @@ LIST
 refuse 2 'narrow.txt: device d0 holds 4000000 bytes, its budget is 1048576' \
     view "$TMP/narrow.txt" --png "$TMP/narrow.png"
 
-# ---- what a terminal would obey -------------------------------------------------------------------------------------
+# ---- what a terminal would obey --------------------------------------------------------------------------------------
 
 escape=$(printf '\033]0;owned\007\302\233')
 nothing_raw() { # NAME: a check that what was printed has neither controls nor what is not UTF-8
@@ -474,7 +474,7 @@ cp $st "$TMP/$escape"
 yard check --json "$TMP/$escape"
 nothing_raw 'check --json'
 
-# ---- kernels --------------------------------------------------------------------------------------------------------
+# ---- kernels ---------------------------------------------------------------------------------------------------------
 
 edited="YARD_KERNELS=$TMP/cl"
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
@@ -504,7 +504,7 @@ check 'plot --smooth draws the mean of steps, and says so' \
     grep -q 'train, mean of 2 steps: last 1.5000, lowest 1.5000 at step 2' "$TMP/out"
 refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
-# ---- what earlier runs have left ------------------------------------------------------------------------------------
+# ---- what earlier runs have left -------------------------------------------------------------------------------------
 
 kept=$TMP/earlier
 save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace, one that goes on does not

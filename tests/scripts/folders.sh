@@ -17,7 +17,7 @@
 . tests/lib/mistakes.sh
 . tests/lib/help.sh
 
-# ---- includes -------------------------------------------------------------------------------------------------------
+# ---- includes --------------------------------------------------------------------------------------------------------
 
 # trainer  <-  planning  <-  techniques  <-  tools
 #
@@ -50,7 +50,7 @@ circles_of_folders() {
 }
 finds_nothing 'no folders include each other in a circle' circles_of_folders
 
-# ---- leaving them out -----------------------------------------------------------------------------------------------
+# ---- leaving them out ------------------------------------------------------------------------------------------------
 
 train() { # PROGRAM SAVE [OPTION...]
     program=$1 save=$2
@@ -140,7 +140,7 @@ train "$YARD" "$TMP/learnt" --tokens bpe:300
 refuse_without 'tokenizer of the kind "bpe", which this program cannot read; this yard was built without tokens' \
     sample --from "$TMP/learnt" --count 5
 
-# ---- one at a time --------------------------------------------------------------------------------------------------
+# ---- one at a time ---------------------------------------------------------------------------------------------------
 
 builds_without() { # FOLDER: checks that it does, and trains; what goes along with it is told by the Makefile
     rm -rf "$TMP/yard" "$TMP/less"
@@ -223,7 +223,7 @@ sort "$TMP/core-commands" "$TMP/gone" >"$TMP/expected"
 sort "$TMP/commands" | diff - "$TMP/expected" >"$TMP/wrong"
 no_complaints "$TMP/wrong" "the commands are the trainer's and one of each folder that registers one"
 
-# ---- the places of folders ------------------------------------------------------------------------------------------
+# ---- the places of folders -------------------------------------------------------------------------------------------
 
 make -s modules >"$TMP/modules" 2>"$TMP/err"
 modules src/*/*/*.c | sort >"$TMP/expected"
@@ -263,7 +263,7 @@ order_of a d
 exit_code 'a folder that waits for an unknown one is refused' $? 2
 check 'the unknown folder is named' grep -q 'no folder registers itself as d$' "$TMP/err"
 
-# ---- and back -------------------------------------------------------------------------------------------------------
+# ---- and back --------------------------------------------------------------------------------------------------------
 
 make -s YARD="$TMP/yard" WITHOUT= >"$TMP/out" 2>"$TMP/err"
 exit_code 'make with an empty WITHOUT= builds the program again' $? 0

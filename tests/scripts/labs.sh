@@ -16,7 +16,7 @@
 . tests/lib/copy.sh
 . tutorials/labs/lib/copies.sh
 
-# ---- patches and graders --------------------------------------------------------------------------------------------
+# ---- patches and graders ---------------------------------------------------------------------------------------------
 
 tree=$TMP/tree # to which patches are applied, one after another
 flags=$(cat "${BUILD:-build}/flags")
@@ -98,7 +98,7 @@ left_behind() { # what patches that were taken back have left in the tree
 }
 finds_nothing 'all patches can be taken back' left_behind
 
-# ---- the lecturer's card, and what is predicted ---------------------------------------------------------------------
+# ---- the lecturer's card, and what is predicted ----------------------------------------------------------------------
 
 look_at_card() { # LAB: an answer for each question of "Think"; three wrong answers that are patches
     if [ ! -f "$1/lecturer.md" ]; then
@@ -148,7 +148,7 @@ for lab in tutorials/labs/[0-9]*; do
     no_complaints "$TMP/wrong" "$lab: its card answers all questions, and its predictions differ by seed"
 done
 
-# ---- usage ----------------------------------------------------------------------------------------------------------
+# ---- usage -----------------------------------------------------------------------------------------------------------
 
 shows_usage() { # PROGRAM: without arguments it prints the comment at its head, no line of shell behind that, and ends
     sh "tutorials/labs/$1" >"$TMP/err" 2>&1
@@ -161,7 +161,7 @@ tutorials/labs/lab.sh check 99 >"$TMP/err" 2>&1
 exit_code 'a lab that is not there is not proved' $? 2
 same 'a lab that is not there is refused in one sentence' "$(cut -d : -f 1-2 "$TMP/err")" 'lab: there is no lab 99'
 
-# ---- a copy of lab 4: predictions -----------------------------------------------------------------------------------
+# ---- a copy of lab 4: predictions ------------------------------------------------------------------------------------
 
 copy=$TMP/copy # which has nothing to compile
 mkdir -p "$copy/src" "$copy/data/gallery" "$copy/cl"
@@ -183,7 +183,7 @@ sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
 check 'a prediction gets its point though its number is wrong' grep -qx 'Score: 1/13' "$TMP/filled"
 
-# ---- a copy of lab 4: the seed --------------------------------------------------------------------------------------
+# ---- a copy of lab 4: the seed ---------------------------------------------------------------------------------------
 
 # In one list of lab 4 nothing is lost, and that is another one for seed 5 than for seed 1.  So an answer that says so
 # of every list gets the points of one list only, and which one tells the seed.
@@ -207,7 +207,7 @@ rm "$copy/answers.txt"
 SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
 check 'grading a copy with another seed than its own is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
 
-# ---- a copy of lab 4: the report ------------------------------------------------------------------------------------
+# ---- a copy of lab 4: the report -------------------------------------------------------------------------------------
 
 page=$TMP/report.html
 tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
@@ -220,7 +220,7 @@ same 'the report: one number is measured' "$(grep -cE "<td>7.5<td><td><td>$digit
 same 'the report says seed and versions' "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" 2
 check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"
 
-# ---- the JSON of autograders ----------------------------------------------------------------------------------------
+# ---- the JSON of autograders -----------------------------------------------------------------------------------------
 
 JSON=gradescope tutorials/labs/lab.sh nothing 4 'a "quoted" \ word	tab
 and a line' | tail -n 1 >"$TMP/gradescope.json"

@@ -41,7 +41,7 @@ attack() { # NAME WHAT WHY
     echo "$1|$2|$3" >>"$TMP/attacks"
 }
 
-# ---- lists ----------------------------------------------------------------------------------------------------------
+# ---- lists -----------------------------------------------------------------------------------------------------------
 
 models_own() { # OPTIONS...: the list, for the hardware that entries know
     "${YARD:-./yard}" plan $BOARD --hardware data/hardware/server.txt "$@" --print-list
@@ -120,7 +120,7 @@ patch_of symlink src/techniques/mine/link.c "$secret"
 sed -i 's/mode 100644/mode 120000/' "$entries/symlink.patch"
 attack symlink.patch 'has a symbolic link' 'changes, renames or links'
 
-# ---- passes ---------------------------------------------------------------------------------------------------------
+# ---- passes ----------------------------------------------------------------------------------------------------------
 
 pass() { # NAME WHAT WHY: the code, which is read, runs before main()
     patch_of "$1" "src/techniques/$1/$1.c" "#include \"trainer/base/module.h\"
@@ -190,7 +190,7 @@ CODE
 pass honest 'is honest' '' </dev/null
 sed -i '1i #+ overlap = all-cpu' "$entries/honest.patch"
 
-# ---- the judgement --------------------------------------------------------------------------------------------------
+# ---- the judgement ---------------------------------------------------------------------------------------------------
 
 no_complaints "$TMP/idle" 'every attack changes its list'
 cp "$TMP/own.txt" "$entries/second.txt"

@@ -13,7 +13,7 @@
 
 unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
 
-# ---- the memory map -------------------------------------------------------------------------------------------------
+# ---- the memory map --------------------------------------------------------------------------------------------------
 
 yard plan --model tiny --print
 exit_code 'yard plan prints a list and its memory map' $? 0
@@ -29,7 +29,7 @@ wide_lines() {
 }
 finds_nothing 'yard plan fits a terminal' wide_lines
 
-# ---- a GPU ----------------------------------------------------------------------------------------------------------
+# ---- a GPU -----------------------------------------------------------------------------------------------------------
 
 build_shim shim_gpu "a GPU's memory"
 
@@ -44,7 +44,7 @@ shim="LD_PRELOAD=$TMP/shim.so"
 gpu="$shim SHIM_GPU=1 SHIM_MEMORY=12884901888 SHIM_PIECE=3221225472"
 tiny='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 
-# ---- budgets --------------------------------------------------------------------------------------------------------
+# ---- budgets ---------------------------------------------------------------------------------------------------------
 
 check 'a GPU of 12 GiB has a budget of 11' \
     prints_with "$gpu" 'memory 12.0 GiB by its driver, budget 11.0 GiB' devices
@@ -67,7 +67,7 @@ own=$(sed -n 's/^0:0 .* train .* //p' "$TMP/out")
 check "an integrated GPU has what a CPU has, of the host's memory: $own" \
     prints_with "$gpu SHIM_UNIFIED=1 SHIM_MEMORY=9999999999999" " ${own:-none}" plan --model tiny -d 0:0
 
-# ---- allocations ----------------------------------------------------------------------------------------------------
+# ---- allocations -----------------------------------------------------------------------------------------------------
 
 # A buffer may be missing only when it is filled, or only when filling it ends; a matrix or a parameter may be larger
 # than any allocation.
@@ -83,20 +83,20 @@ refuse_with "$gpu SHIM_PIECE=$((2 * mib))" 2 \
     'of the state that is kept from step to step does not fit: the device ... in one piece; use a smaller model' \
     plan --model nano -d 0:0 --vocab 20000 --batch 1
 
-# ---- parts of buffers -----------------------------------------------------------------------------------------------
+# ---- parts of buffers ------------------------------------------------------------------------------------------------
 
 check "NVIDIA's driver: of parts that overlap the newest is released first, and fills have long patterns" \
     prints_with "$gpu" 'step 2/2' train --model nano --batch 4 --steps 2 --sample-tokens 0 --val-batches 1 \
     --recompute full -d 0:0x2
 
-# ---- work-groups ----------------------------------------------------------------------------------------------------
+# ---- work-groups -----------------------------------------------------------------------------------------------------
 
 refuse_with "$gpu" 2 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast' \
     $tiny --gemm own -d 0:0
 check 'our own products on a GPU run in a shape that is forced' \
     prints_with "$gpu YARD_VEC=4" 'step 2/2' $tiny --gemm own -d 0:0
 
-# ---- memory of the host ---------------------------------------------------------------------------------------------
+# ---- memory of the host ----------------------------------------------------------------------------------------------
 
 # The host's slabs are buffers that the GPU can map: none is larger than its largest.
 swap='--model nano --batch 8 --micro-batch 2 --swap layer --steps 2 --sample-tokens 0 --val-batches 1 -d 0:0'

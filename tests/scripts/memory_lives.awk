@@ -2,8 +2,8 @@
 #
 #     awk -f memory_lives.awk PLAN
 #
-# PLAN is what `yard plan --print` prints.  Of each task the list has a line with its number, and a line with what it
-# reads and writes.  The map has a tensor's first and last task in columns 6 and 7, and its name in the last.  Compared
+# PLAN is what `yard plan --print` prints.  The list has two lines for each task: its number, and what it reads and
+# writes.  The map has a tensor's first and last task in columns 6 and 7, and its name in the last.  Compared
 # are activations whose name is used once.  For example
 #
 #     embed: tasks 3 to 17, but the map says 3 to 12

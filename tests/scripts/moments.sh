@@ -12,7 +12,7 @@ train() {
     "$YARD" train --model tiny --data LICENSE --val-batches 1 --sample-tokens 0 "$@" >"$TMP/out" 2>"$TMP/err"
 }
 
-# ---- the end of a run -----------------------------------------------------------------------------------------------
+# ---- the end of a run ------------------------------------------------------------------------------------------------
 
 train --steps 6 --stop-after 3 --save "$TMP/saved" --snapshot "$TMP/a.snap" --restart --keep 2
 check 'a run that is saved and stored goes on from what is saved' grep -qx \
@@ -32,7 +32,7 @@ tail -n 1 "$TMP/err" >"$TMP/last"
 check 'what the step has chosen is told last, when all is stored' \
     grep -q '^overlap: the CPU was given [0-9]* of [0-9]* updates' "$TMP/last"
 
-# ---- before it begins -----------------------------------------------------------------------------------------------
+# ---- before it begins ------------------------------------------------------------------------------------------------
 
 "$YARD" plan --model tiny --memory --overlap all-cpu >"$TMP/whole" 2>/dev/null
 "$YARD" plan --model tiny --memory --overlap all-cpu --after overlap >"$TMP/after" 2>"$TMP/err"

@@ -39,7 +39,7 @@ write_list() { # NAME, NAME@BYTES or KIND#SEED: to $TMP/list.txt
     esac
 }
 
-# ---- one case -------------------------------------------------------------------------------------------------------
+# ---- one case --------------------------------------------------------------------------------------------------------
 
 # "--list swap@200M --trace TMP/a" becomes "--list $TMP/list.txt --trace $TMP/files/a", with swap@200M in that list.
 plan() { # ARGUMENTS of a case: what `yard plan` prints goes to $TMP/out, and to $TMP/err why it fails
@@ -81,7 +81,7 @@ record_case() { # NAME MARK ARGUMENTS: prints the line of the table
     printf '%-20s %9s  %s\n' "$recorded" "$(period "$@")" "$row$*"
 }
 
-# ---- all of them ----------------------------------------------------------------------------------------------------
+# ---- all of them -----------------------------------------------------------------------------------------------------
 
 # "swap-200M  38.389  --list ..." becomes "swap-200M  38.389  - --list ...".
 with_marks() { # the table, with the mark - where a case has none

@@ -28,7 +28,7 @@ only_whole() { # NAME FOLDER: checks that it holds checkpoints and the model, an
     done
 }
 
-# ---- signals --------------------------------------------------------------------------------------------------------
+# ---- signals ---------------------------------------------------------------------------------------------------------
 
 # A run that is told to end finishes its step, saves, prints the command that goes on, and ends with 130: before the
 # first step, in a step, with a snapshot, and during an evaluation.
@@ -102,7 +102,7 @@ kill -HUP "$child"
 wait "$child"
 exit_code "$name is ignored" $? 0
 
-# ---- descriptors and limits -----------------------------------------------------------------------------------------
+# ---- descriptors and limits ------------------------------------------------------------------------------------------
 
 # What the system refuses while a run goes on: standard descriptors, the end of its trace, a larger file.
 
@@ -124,7 +124,7 @@ check "$name: training comes to the same" cmp -s "$TMP/cut/model.safetensors" "$
 exit_code 'a limit on the size of files: the exit code is that of a full disk' $? 4
 check 'a limit on the size of files: it asks whether the disk is full' grep -q 'is the disk full?' "$TMP/err"
 
-# ---- a full disk under the driver's kernels -------------------------------------------------------------------------
+# ---- a full disk under the driver's kernels --------------------------------------------------------------------------
 
 # The driver stores the kernels that it compiles.  Where it cannot, it says nothing: yard finds out and says it.
 
@@ -139,7 +139,7 @@ else
     skip 'a full disk under the cache of kernels' 'a small disk can be mounted by root alone'
 fi
 
-# ---- folders and strays ---------------------------------------------------------------------------------------------
+# ---- folders and strays ----------------------------------------------------------------------------------------------
 
 # A run makes folders that are not there yet.  What a killed run left half-written in one, it removes; what a living
 # process or the user has there, it leaves.
@@ -172,7 +172,7 @@ files=$(ls -A "$TMP/strays" | tr '\n' ' ')
 same "the folder has only the checkpoint and the model of the last run, and what had to stay" \
     "$files" "mine.tmp-$child model.safetensors model.safetensors.tmp-$$ step-3 step-7.tmp-$$ "
 
-# ---- two writers, one file ------------------------------------------------------------------------------------------
+# ---- two writers, one file -------------------------------------------------------------------------------------------
 
 # While a run writes to its log, trace, snapshot and folder, no other command may write there.
 
@@ -230,7 +230,7 @@ check 'stdout has all lines of the log' said_times 5 '^{"' "$TMP/out"
 check 'stdout has what the run prints in the beginning' grep -q '^devices ' "$TMP/out"
 check 'stdout has what the run prints in the end' grep -q '^sample:\|validation' "$TMP/out"
 
-# ---- a log that is lost ---------------------------------------------------------------------------------------------
+# ---- a log that is lost ----------------------------------------------------------------------------------------------
 
 # A run that cannot write its log any more trains on to its end, and ends with 4.
 
@@ -292,7 +292,7 @@ check "$name: the log is named" grep -q 'log: it was removed while it was writte
 check "$name: the trace is named" grep -q 'gone.trace was removed while it was written' "$TMP/err"
 check "$name: there is one warning for each" said_times 3 warning "$TMP/err"
 
-# ---- what is somebody else's ----------------------------------------------------------------------------------------
+# ---- what is somebody else's -----------------------------------------------------------------------------------------
 
 # A run replaces the checkpoints that an earlier one left in its folder, and keeps the user's files of them.
 

@@ -15,7 +15,7 @@ trainer() { # the child of the run in the background
     tr -d ' ' <"/proc/$child/task/$child/children" 2>"$TMP/none"
 }
 
-# ---- a signal to end ------------------------------------------------------------------------------------------------
+# ---- a signal to end -------------------------------------------------------------------------------------------------
 
 # A terminal sends SIGINT to the parent and to its child.  These are one signal for the run: a second one would end it
 # at once, and not print what these checks look for.
@@ -38,7 +38,7 @@ for receiver in 'the parent' 'the parent and its child'; do
         grep -q -- "^it goes on with: .* --snapshot $TMP/run.snap --restart" "$TMP/err"
 done
 
-# ---- a run that goes on ---------------------------------------------------------------------------------------------
+# ---- a run that goes on ----------------------------------------------------------------------------------------------
 
 # A resumed run tells in two lines what its first step waited for:
 #
@@ -52,7 +52,7 @@ parts=$(sed -n '/^resumed /{n;p;}' "$TMP/out" | tr -d , | awk '{ print $2 + $4 +
 check "$name: the parts of that time add up; all: $seconds, parts: $parts" \
     awk -v all="$seconds" -v parts="$parts" 'BEGIN { exit !(parts > all - 0.003 && parts < all + 0.003) }'
 
-# ---- a child that dies ----------------------------------------------------------------------------------------------
+# ---- a child that dies -----------------------------------------------------------------------------------------------
 
 rm -f "$TMP/run.snap"
 start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
@@ -90,7 +90,7 @@ for trace in traced traced.1 traced.2 traced.3; do
     check "$name: there is the trace $trace" [ -f "$TMP/$trace" ]
 done
 
-# ---- what is not restarted ------------------------------------------------------------------------------------------
+# ---- what is not restarted -------------------------------------------------------------------------------------------
 
 ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
     (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"

@@ -38,14 +38,14 @@ trains_as() { # FOLDER [OPTION...]: on four devices with these options the model
     return $code
 }
 
-# ---- one device -----------------------------------------------------------------------------------------------------
+# ---- one device ------------------------------------------------------------------------------------------------------
 
 for clip in 1 0; do
     check "one device trains with --clip $clip" train "$TMP/one-clip$clip" --clip $clip
     check "one device trains with --untied --clip $clip" train "$TMP/untied-clip$clip" --untied --clip $clip
 done
 
-# ---- four devices ---------------------------------------------------------------------------------------------------
+# ---- four devices ----------------------------------------------------------------------------------------------------
 
 # The other trainings of a schedule have delays 1 to 7.
 has_bits_with_delays() { # FILE: with $seeds delays more

@@ -7,7 +7,7 @@
 # To see it fail: in verdict.awk, count what is not ok as ok.
 . tests/lib/helpers.sh
 
-# ---- verdict.awk ----------------------------------------------------------------------------------------------------
+# ---- verdict.awk -----------------------------------------------------------------------------------------------------
 
 verdict_of() { # VERDICT CODE LINE...: the test ended with that code, and has printed these lines
     wanted=$1
@@ -40,7 +40,7 @@ verdict_of '0 1 0 ended after 1 of 3 checks' 0 1..3 'not ok 1 - a'
 verdict_of '1 1 0 ended after 1 of 2 checks' 0 1..1 'ok 1 - a' 1..1
 no_complaints "$TMP/wrong" 'verdict.awk takes tests that are not well for failed'
 
-# ---- run.sh ---------------------------------------------------------------------------------------------------------
+# ---- run.sh ----------------------------------------------------------------------------------------------------------
 
 test_file() { # NAME LINE...: a test that prints these lines
     name=$1

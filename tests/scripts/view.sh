@@ -31,7 +31,7 @@ trap end_processes EXIT
 check 'a step file is simulated into a trace' \
     yard plan --list data/steps/overlap-pays.txt --simulate --trace "$TMP/a.trace"
 
-# ---- mistakes -------------------------------------------------------------------------------------------------------
+# ---- mistakes --------------------------------------------------------------------------------------------------------
 
 refuse 2 'takes one trace or two, but 0 were given' view
 refuse 2 'takes one trace or two, but 3 were given' view "$TMP/a.trace" "$TMP/a.trace" "$TMP/a.trace"
@@ -81,7 +81,7 @@ else
     skip "$name: one sentence is said" 'built without SDL2'
 fi
 
-# ---- pictures -------------------------------------------------------------------------------------------------------
+# ---- pictures --------------------------------------------------------------------------------------------------------
 
 value() { # NAME: of what view --json has printed
     json_value "$TMP/out" "$1"
@@ -106,7 +106,7 @@ check "$name: the script runs" yard view "$TMP/a.trace" --step 2 --script 'move:
 marks=$(sed -n '/"marks_ms"/,/]/p' "$TMP/out" | grep -c '[0-9]')
 same "$name: two times are marked" "$marks" 2
 
-# ---- a task is moved ------------------------------------------------------------------------------------------------
+# ---- a task is moved -------------------------------------------------------------------------------------------------
 
 # Points X,Y, in pixels, of step 2 of broadcast.txt in a window of 1280 x 720, after the key `-`, which zooms out.  Y is
 # in the row of a device's lane, and X is in the task that is named:
@@ -146,7 +146,7 @@ exit_code "$name: the exit code is 2" $? 2
 check "$name: the JSON says why" grep -q 'list.moved.txt is shown here: -o FILE takes another name' "$TMP/out"
 check "$name: the command says why" grep -q 'list.moved.txt is shown here: -o FILE takes another name' "$TMP/err"
 
-# ---- a trainer that lives -------------------------------------------------------------------------------------------
+# ---- a trainer that lives --------------------------------------------------------------------------------------------
 
 in_state() { # STATE: of the trainer, as its trace tells
     yard view "$TMP/live.trace" --json && [ "$(value state)" = "$1" ]
@@ -204,7 +204,7 @@ check "$name: to 0.00001; log: $in_log, trace: $in_trace" \
     awk -v log_loss="$in_log" -v trace_loss="$in_trace" \
     'BEGIN { exit !(log_loss > 0 && (log_loss - trace_loss) ^ 2 < 1e-10) }'
 
-# ---- a real window --------------------------------------------------------------------------------------------------
+# ---- a real window ---------------------------------------------------------------------------------------------------
 
 # A window follows the trainer: moves, zooms, clicks, stops it, takes a picture and quits; sets: viewer.
 smoke() { # DISPLAY

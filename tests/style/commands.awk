@@ -27,7 +27,7 @@
 # know no more of the shell than this project's scripts need: what misleads them gives words that no page promises, so
 # that programs.sh complains.
 
-# ---- lines ----------------------------------------------------------------------------------------------------------
+# ---- lines -----------------------------------------------------------------------------------------------------------
 
 FNR == 1 {
     print_commands() # of the script before
@@ -47,7 +47,7 @@ terminator != "" { # inside of a here-document
 { text = text $0 "\n" }
 END { print_commands() }
 
-# ---- steps ----------------------------------------------------------------------------------------------------------
+# ---- steps -----------------------------------------------------------------------------------------------------------
 
 function print_commands(   n, line, i) {
     hide_quoted_and_comments()
@@ -163,7 +163,7 @@ function hide_patterns(   commands) {
     gsub(/[^\n]*\)/, "", text)
 }
 
-# ---- commands -------------------------------------------------------------------------------------------------------
+# ---- commands --------------------------------------------------------------------------------------------------------
 
 function is_assignment(word) {
     return word ~ /^[A-Za-z_][A-Za-z_0-9]*=/

@@ -1,10 +1,11 @@
 #!/bin/sh
 # format.sh - the layout of the sources.
 #
-# This script makes two checks:
+# This script makes three checks:
 #
 #     No line of C, OpenCL C, Python, shell or awk has more than 120 characters.  clang-format leaves comments as they
 #         are, since many have tables and pictures, and all kernels: so this script looks at the width.
+#     Titles of sections, such as "---- width ----", end at column 120.
 #     The C is as clang-format 14 would write it.  Other versions differ in details, and are not asked.
 #
 # A mistake is printed as FILE:LINE with what is wrong there.
@@ -12,7 +13,7 @@
 # To see it fail: write a line of 121 characters.
 . tests/lib/helpers.sh
 
-# ---- width ----------------------------------------------------------------------------------------------------------
+# ---- width -----------------------------------------------------------------------------------------------------------
 
 finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style/long_lines.awk \
     src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
@@ -20,7 +21,13 @@ finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style
     tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh \
     data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
 
-# ---- layout ---------------------------------------------------------------------------------------------------------
+finds_nothing 'titles of sections end at column 120' awk -v margin=120 -f tests/style/banners.awk \
+    src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
+    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
+    tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh \
+    data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
+
+# ---- layout ----------------------------------------------------------------------------------------------------------
 
 other_layout() {
     make --no-print-directory format-check >"$TMP/out" 2>&1 && return

@@ -18,7 +18,7 @@ FNR == 1 {
     n_files = 0
 }
 
-# ---- headings -------------------------------------------------------------------------------------------------------
+# ---- headings --------------------------------------------------------------------------------------------------------
 
 function note_files(heading,   file) { # those that it names are the files of what is declared below it
     n_files = 0
@@ -34,7 +34,7 @@ in_header && match($0, /^\/\* [a-z0-9_\/]+\.c(, [a-z0-9_\/]+\.c)*[:.,]/) {
     note_files(substr($0, 1, RLENGTH)) # only the names that the comment begins with
 }
 
-# ---- functions ------------------------------------------------------------------------------------------------------
+# ---- functions -------------------------------------------------------------------------------------------------------
 
 function path_of(file) { # as a heading names it
     return file ~ /\// ? "src/" file : folder file

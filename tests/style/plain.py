@@ -44,7 +44,7 @@ LIMITS = {
 
 PYTHON = ("data", "src", "tests", "tutorials")  # the folders that have files of Python
 
-# ---- the words of C -------------------------------------------------------------------------------------------------
+# ---- the words of C --------------------------------------------------------------------------------------------------
 
 QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 TOKEN = re.compile(r'[A-Za-z_0-9.]+|""|[-+*/%&|^<>=!~?:]+|[^ \t]')  # as a line's density counts them
@@ -126,7 +126,7 @@ def statements(code):
                 depth -= 1
 
 
-# ---- parts of a statement -------------------------------------------------------------------------------------------
+# ---- parts of a statement --------------------------------------------------------------------------------------------
 
 
 def begins_clause(words):
@@ -207,7 +207,7 @@ def inside_brackets(words):
     return [word for word, depth in zip(words, depths(words)) if depth > 0]
 
 
-# ---- faults ---------------------------------------------------------------------------------------------------------
+# ---- faults ----------------------------------------------------------------------------------------------------------
 
 # Changes inside of an expression that are no fault, in words that are joined by spaces.
 IDIOMS = (
@@ -369,7 +369,7 @@ def nested_in_python(name):
             yield "%s:%d: nested: a conditional expression inside another one" % (name, node.lineno)
 
 
-# ---- files and folders ----------------------------------------------------------------------------------------------
+# ---- files and folders -----------------------------------------------------------------------------------------------
 
 
 def files_of(folder, endings):

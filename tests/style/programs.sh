@@ -12,13 +12,13 @@
 page=tutorials/reference-systems.md
 makefiles='Makefile tests/maintain.mk src/make/modules.mk'
 
-# ---- what is promised -----------------------------------------------------------------------------------------------
+# ---- what is promised ------------------------------------------------------------------------------------------------
 
 awk -F '|' -f tests/style/promised.awk "$page" >"$TMP/promised"
 builtin='. : [ break cd command continue echo eval exec exit export kill printf pwd read return set shift trap true
     ulimit unset wait'
 
-# ---- words ----------------------------------------------------------------------------------------------------------
+# ---- words -----------------------------------------------------------------------------------------------------------
 
 # The recipe  $(Q)$(CC) -c -o $@ $(filter %.c,$^)  becomes  $X -c -o $X $X  of the shell.
 recipes() { # of the Makefile and what it reads: lines that begin with a tab, and what stands in $(shell ...)
@@ -56,7 +56,7 @@ unpromised() { # a line "FILE: PROGRAM is not promised" for each
 }
 finds_nothing "the commands of scripts, recipes and pages are in $page" unpromised
 
-# ---- scripts, with nothing else on the PATH -------------------------------------------------------------------------
+# ---- scripts, with nothing else on the PATH --------------------------------------------------------------------------
 
 mkdir -p "$TMP/bin" "$TMP/own"
 awk 'NF == 1' "$TMP/promised" | while read -r program; do

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
-/* ---- files ----------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 struct lasting {
     struct lasting *next;
@@ -62,7 +62,7 @@ char *write_text(const char *name, const char *format, ...)
     return write_file(name, text, strlen(text));
 }
 
-/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 size_t draw_below(struct draws *draws, size_t below)
 {
@@ -107,7 +107,7 @@ double relative_distance(const float *a, const float *b, size_t n)
     return sqrt(difference / norm);
 }
 
-/* ---- devices ---------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 const char *two_devices(void)
 {
@@ -177,7 +177,7 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
     return machine;
 }
 
-/* ---- programs --------------------------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static void read_back(const char *path, char *text, size_t size)
 {

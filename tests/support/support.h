@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 /* Random numbers, one after another; they follow from seed and row. */
 struct draws {
@@ -30,7 +30,7 @@ void expect_close(const char *what, const float *ours, const float *expected, si
 /* ||a - b|| / ||b|| */
 double relative_distance(const float *a, const float *b, size_t n);
 
-/* ---- devices ---------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 /* -d for two devices that run in parallel; on a single core, for two that share it. */
 const char *two_devices(void);
@@ -52,7 +52,7 @@ enum lifetime { TRANSIENT, PERSISTENT };
 /* Opens `devices` with the vector width and work-group size forced (0: the device's own). */
 struct machine *open_shaped(const char *devices, int vector, int work_group);
 
-/* ---- programs --------------------------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* What ./yard (or $YARD) does with these words, which a shell splits. */
 struct ran {

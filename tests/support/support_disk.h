@@ -34,8 +34,8 @@ void disk_sync(struct disk_file *f);
 /* Writes that wait are lost: no sync brings them to the disk. */
 void drop_waiting(struct disk_file *f);
 
-/* Of each write that waits the disk has nothing, all, or some sectors, of which one may be torn.  The file is as long
- * as it was, as it was to be, or between. */
+/* The disk has nothing, all, or some sectors of each write that waits, and one of these may be torn.  The file is as
+ * long as it was, as it was to be, or between. */
 void cut_file(struct disk_file *f, struct draws *draws);
 
 /* The file is new again, and holds no memory. */

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* ---- the example --------------------------------------------------------------------------------------------------
+/* ---- the example ----------------------------------------------------------------------------------------------------
  *
  * Four lanes, the last a second compute lane of the same device; times in microseconds.  Step 2 begins before step 1
  * ends.  Steps end at 600, 700, 820 and 930, so they are 100, 120 and 110 apart.
@@ -46,7 +46,7 @@ uint64_t in_ns(unsigned microseconds);
 void *read_bytes(const char *path, size_t *n); /* of a file, unpacked; the caller frees them */
 void expect_near(double a, double b);          /* fails unless they are equal within rounding */
 
-/* ---- running yard trace ---------------------------------------------------------------------------------------- */
+/* ---- running yard trace ------------------------------------------------------------------------------------------ */
 
 struct command {
     int argc;

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* ---- views ------------------------------------------------------------------------------------------------------ */
+/* ---- views ------------------------------------------------------------------------------------------------------- */
 
 /* The simulation of a step file as a trace; the path is the caller's. */
 char *trace_of_list(const char *list)
@@ -56,7 +56,7 @@ void end_view(struct view *view)
     close_view(view);
 }
 
-/* ---- what is seen in a view ------------------------------------------------------------------------------------- */
+/* ---- what is seen in a view -------------------------------------------------------------------------------------- */
 
 const char *selected_name(const struct view *view)
 {
@@ -126,7 +126,7 @@ void expect_lit(const struct view *view)
     }
 }
 
-/* ---- traces that are written ------------------------------------------------------------------------------------ */
+/* ---- traces that are written ------------------------------------------------------------------------------------- */
 
 struct trace_writer *begin_trace(const char *path)
 {
@@ -181,7 +181,7 @@ uint64_t write_step(struct trace_writer *writer, uint32_t step, uint64_t clock, 
     return clock;
 }
 
-/* ---- memory by the clock ---------------------------------------------------------------------------------------- */
+/* ---- memory by the clock ----------------------------------------------------------------------------------------- */
 
 /* What a device holds at a clock, tensor by tensor and step by step: while one of its tasks runs, and between them; in
  * a step that is not whole, until all have ended. */

@@ -6,7 +6,7 @@
 #include "tools/view/act.h"
 #include "tools/view/draw.h"
 
-/* ---- views ------------------------------------------------------------------------------------------------------ */
+/* ---- views ------------------------------------------------------------------------------------------------------- */
 
 /* The simulation of a step file as a trace, in this test's folder.  Another one is written over it. */
 char *trace_of_list(const char *list);        /* its path, always the same, which the caller frees */
@@ -18,7 +18,7 @@ struct view *open_test_view(const char *trace, const char *other, int width, int
 struct view *view_of_list(const char *list, int width, int height, int scale); /* of a step file: tasks can be moved */
 void end_view(struct view *view);
 
-/* ---- what is seen in a view ------------------------------------------------------------------------------------- */
+/* ---- what is seen in a view -------------------------------------------------------------------------------------- */
 
 const char *selected_name(const struct view *view); /* of the selected task; "": none is */
 double period_of(const struct view *view);          /* in ms, of the list that is edited */
@@ -32,7 +32,7 @@ bool has_sign(const struct view *view, const char *name); /* is it in the legend
 /* Fails unless the lists of lit bars are those that a search and the critical path leave lit. */
 void expect_lit(const struct view *view);
 
-/* ---- traces that are written ------------------------------------------------------------------------------------ */
+/* ---- traces that are written ------------------------------------------------------------------------------------- */
 
 /* A trace of a list of TASKS tasks, one after another, task i on lane i % LANES; and of a report on a lane of its own.
  * It holds weight (100 bytes) all the time, x (1,000 bytes) from task 0 to task 8 and y (500 bytes) from task 5 to
@@ -43,7 +43,7 @@ struct trace_writer *begin_trace(const char *path);
 /* Writes a step of one task after another, of `ns` each, from `clock` on; returns the clock at its end. */
 uint64_t write_step(struct trace_writer *w, uint32_t step, uint64_t clock, uint64_t ns);
 
-/* ---- memory by the clock ---------------------------------------------------------------------------------------- */
+/* ---- memory by the clock ----------------------------------------------------------------------------------------- */
 
 /* Fails unless the amounts that a trace keeps up to date are those that are counted at that clock, and the tensors that
  * are alive then have as many bytes. */

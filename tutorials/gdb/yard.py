@@ -33,7 +33,7 @@ import struct
 FOUND = {}  # lists by name, as they were seen last: for `diff`
 
 
-# ---- values of C ----------------------------------------------------------------------------------------------------
+# ---- values of C -----------------------------------------------------------------------------------------------------
 
 def text(value):
     return value.string(errors="replace")
@@ -59,7 +59,7 @@ def enum_word(value, prefix):
     return str(value).replace(prefix, "").lower()
 
 
-# ---- where the program is -------------------------------------------------------------------------------------------
+# ---- where the program is --------------------------------------------------------------------------------------------
 
 def process():
     """The selected thread, where there is a process or a core file."""
@@ -192,7 +192,7 @@ def is_serial():
     return bool(gdb.parse_and_eval("execution.serial"))
 
 
-# ---- words for tasks, edges and tensors -----------------------------------------------------------------------------
+# ---- words for tasks, edges and tensors ------------------------------------------------------------------------------
 
 def tags(t):
     words = ["%s %d" % (word, int(t[field])) for field, word in (("layer", "layer"), ("micro", "micro-batch"))
@@ -272,7 +272,7 @@ def task_at(list, number):
     return list["tasks"][i].dereference()
 
 
-# ---- the list as it is now ------------------------------------------------------------------------------------------
+# ---- the list as it is now -------------------------------------------------------------------------------------------
 
 def order(list):
     """Its tasks: while it is edited by their chain, which begins at list->sentinel."""
@@ -346,7 +346,7 @@ def moved_ones(old, new):
     return {a for a in new if a not in kept}
 
 
-# ---- runs -----------------------------------------------------------------------------------------------------------
+# ---- runs ------------------------------------------------------------------------------------------------------------
 
 def queue_runs(list, lane):
     """(task, iteration) of what a lane has been given and has not been seen to end, in its order."""
@@ -372,7 +372,7 @@ def open_producers(list, t, number):
     return held
 
 
-# ---- commands -------------------------------------------------------------------------------------------------------
+# ---- commands --------------------------------------------------------------------------------------------------------
 
 class Yard(gdb.Command):
     __doc__ = __doc__
@@ -984,7 +984,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
             frame = frame.older()
 
 
-# ---- pretty-printers ------------------------------------------------------------------------------------------------
+# ---- pretty-printers -------------------------------------------------------------------------------------------------
 
 class Words:
     def __init__(self, value, words):

@@ -67,7 +67,7 @@ die() { # SENTENCE
     exit 2
 }
 
-# ---- which lab, which seed ------------------------------------------------------------------------------------------
+# ---- which lab, which seed -------------------------------------------------------------------------------------------
 
 all_labs() { # their numbers: the folder 02-edges gives 2
     for each in "$LABS"/[0-9]*-*; do
@@ -102,7 +102,7 @@ take_seed_of_copy() { # LAB TREE
     fi
 }
 
-# ---- the commands ---------------------------------------------------------------------------------------------------
+# ---- the commands ----------------------------------------------------------------------------------------------------
 
 build_reference() { # the tree's own program, where there is none yet
     [ -x "$REFERENCE" ] || (cd "$TOP" && make -j2 >&2) || die "there is no $REFERENCE, and it does not build"

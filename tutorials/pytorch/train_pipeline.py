@@ -27,7 +27,7 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.nn import functional as F
 
 
-# ---- the model: GPT-2, cut into stages ------------------------------------------------------------------------------
+# ---- the model: GPT-2, cut into stages -------------------------------------------------------------------------------
 
 class Linear(nn.Module):
     def __init__(self, saved, name):
@@ -105,7 +105,7 @@ def read_model(folder):
         return saved, json.load(file)
 
 
-# ---- the schedule ---------------------------------------------------------------------------------------------------
+# ---- the schedule ----------------------------------------------------------------------------------------------------
 
 def read_schedule(path):
     """For each rank the stages that it computes, in order; and the number of micro-batches."""
@@ -116,7 +116,7 @@ def read_schedule(path):
     return stages, micros
 
 
-# ---- a step ---------------------------------------------------------------------------------------------------------
+# ---- a step ----------------------------------------------------------------------------------------------------------
 
 def sum_tied_gradients(first, last, group):
     """GPT-2's head has the weights of the embedding: both get the sum of both gradients."""

@@ -10,7 +10,7 @@
 #
 # gallery.sh tells what there is; its END_BLOCK computes a row from that.
 
-# ---- functions ------------------------------------------------------------------------------------------------------
+# ---- functions -------------------------------------------------------------------------------------------------------
 
 function abs(x) {
     return x < 0 ? -x : x
@@ -52,7 +52,7 @@ function extra(steps, states,   repeats) { # Revolve: the fewest advances back t
     return repeats * steps - choose(states + repeats, states + 1)
 }
 
-# ---- the answer, word by word ---------------------------------------------------------------------------------------
+# ---- the answer, word by word ----------------------------------------------------------------------------------------
 
 {
     split($0, part, "\"")

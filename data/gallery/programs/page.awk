@@ -51,7 +51,7 @@ function show_rows(   i) { # of the entry `name`
     print "</table>"
 }
 
-# ---- curves ---------------------------------------------------------------------------------------------------------
+# ---- curves ----------------------------------------------------------------------------------------------------------
 
 # Both axes are logarithmic: where the link is all one waits for, a curve falls as a straight line; where it costs
 # nothing, it is level.  The picture leaves 70 on the left and 30 below for the numbers.
@@ -126,7 +126,7 @@ function ceiling(x) {
     return int(x) + (x > int(x))
 }
 
-# ---- texts ----------------------------------------------------------------------------------------------------------
+# ---- texts -----------------------------------------------------------------------------------------------------------
 
 function add_text(line,   n, part, i) { # to the paragraph; what stands between two ` is code
     n = split(html(line), part, "`")

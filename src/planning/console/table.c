@@ -52,7 +52,7 @@ void sort_table(struct table *table, size_t column)
     free(row);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static bool is_shown(const struct column *column, double x)
 {
@@ -221,7 +221,7 @@ void print_top(FILE *out, struct table *table, size_t ms)
         fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", table->n - TOP, rest);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *cell_json(const struct column *column, const struct cell *cell)
 {

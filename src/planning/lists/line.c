@@ -91,7 +91,7 @@ char *next_name(const struct line *line, char **list)
     return name;
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 bool parse_time(const char *text, double *seconds)
 {
@@ -157,7 +157,7 @@ double read_as(const struct line *line, enum value value, const char *text)
     return number;
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 static double load_value(const void *member, enum value value)
 {

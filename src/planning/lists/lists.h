@@ -30,7 +30,7 @@ struct list_form {
 /* The list as a step file; seconds: how long each task takes alone.  Read back, it is simulated to the same times. */
 void write_list(FILE *out, const struct list *list, const double *seconds);
 
-/* ---- print.c ---------------------------------------------------------------------------------------------------- */
+/* ---- print.c ----------------------------------------------------------------------------------------------------- */
 
 const char *budget_rule(const struct machine *machine); /* how its budgets are chosen, for people */
 
@@ -41,7 +41,7 @@ void print_map(FILE *out, const struct pool *pool, const struct list *list);
 void print_memory(FILE *out, const struct pool *pool, struct list *const *lists, size_t n);
 json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n);
 
-/* ---- gate.c: clipping, in lists that have no tensors for the norm ----------------------------------------------- */
+/* ---- gate.c: clipping, in lists that have no tensors for the norm ------------------------------------------------ */
 
 /* Updates that do not follow from a norm are held, and move to after the tasks that hold them.  Call depend() then: the
  * edges are no longer those of the list.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */

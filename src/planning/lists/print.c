@@ -211,7 +211,7 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
     }
 }
 
-/* ---- as data --------------------------------------------------------------------------------------------------- */
+/* ---- as data ----------------------------------------------------------------------------------------------------- */
 
 static json_t *edge_json(const struct edge *edge)
 {

@@ -126,7 +126,7 @@ static void read_operands(struct reading *reading, struct task *task, const char
         add_access(task, read_operand(reading, word), mode);
 }
 
-/* ---- the lines ------------------------------------------------------------------------------------------------- */
+/* ---- the lines --------------------------------------------------------------------------------------------------- */
 
 /* The form of the line of `host`, which unlike other devices has an option for the time to issue a task. */
 static const char host_form[] = "device host memory=BYTES [align=BYTES] [slab=BYTES] [share] [issue=TIME]";
@@ -324,7 +324,7 @@ static void copy_line(struct reading *reading)
     reading->list->last_message = MAX(reading->list->last_message, task->message);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static const struct {
     void (*read)(struct reading *reading);

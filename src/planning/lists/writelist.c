@@ -95,7 +95,7 @@ static void write_machine(FILE *out, const struct machine *machine)
         write_link(out, machine, machine->links[i]);
 }
 
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 /* The name, or, where another one has it already, the name with a number: "grad~2", of at most `most` characters.
  * `taken` keeps for each name the last number that was given with it. */
@@ -153,7 +153,7 @@ static char **write_tensors(FILE *out, const struct list *list)
     return names;
 }
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* What `after=` says in the file.  A name there means the last task of that name above.  Where that would be the wrong
  * task, the right one gets a name of its own. */

@@ -32,7 +32,7 @@ struct edit {
     size_t n_before;
 };
 
-/* ---- opening and closing --------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 struct edit *open_edit(struct list *list)
 {
@@ -147,7 +147,7 @@ static void remember(struct edit *edit, void *where, size_t n)
         (place) = (value);                                                                                             \
     } while (0)
 
-/* ---- order ----------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 void insert_behind(struct edit *edit, struct task *task)
 {
@@ -233,7 +233,7 @@ bool hoist(struct edit *edit, struct task *task, struct task *where) { return mo
 
 const struct obstacle *last_obstacle(const struct edit *edit) { return &edit->obstacle; }
 
-/* ---- where things are ------------------------------------------------------------------------------------------ */
+/* ---- where things are -------------------------------------------------------------------------------------------- */
 
 void set_home(struct edit *edit, struct tensor *tensor, struct device *device)
 {
@@ -297,7 +297,7 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
             repoint(edit, found.uses[i].task, old, new);
 }
 
-/* ---- what is computed, and how often ---------------------------------------------------------------------------- */
+/* ---- what is computed, and how often ----------------------------------------------------------------------------- */
 
 struct task *repeat(struct edit *edit, const struct task *task)
 {

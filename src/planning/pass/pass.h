@@ -99,7 +99,7 @@ struct pass {
     const struct pass_traits *traits; /* what other passes may ask of it (traits.h); NULL: nothing */
 };
 
-/* ---- pass_table.c ----------------------------------------------------------------------------------------------- */
+/* ---- pass_table.c ------------------------------------------------------------------------------------------------ */
 
 const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
 const struct pass *find_pass(const char *name);  /* NULL: no pass has this name */

@@ -32,7 +32,7 @@ void free_costs(struct costs *costs)
     free(costs);
 }
 
-/* ---- a task's time --------------------------------------------------------------------------------------------- */
+/* ---- a task's time ----------------------------------------------------------------------------------------------- */
 
 /* The kind of lane whose speed a task has.  This is the task's own lane, but a copy between two devices on a compute
  * lane is as slow as on an upload or download lane. */
@@ -217,7 +217,7 @@ double seconds_of_copy(const struct costs *costs, const char *name, struct lane 
     return seconds_alone(costs, &copy);
 }
 
-/* ---- what if --------------------------------------------------------------------------------------------------- */
+/* ---- what if ----------------------------------------------------------------------------------------------------- */
 
 static bool is_factor(double number) { return number >= 1e-6 && number <= 1e6; }
 

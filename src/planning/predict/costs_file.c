@@ -4,7 +4,7 @@
 #include "costs.h"
 #include "trainer/file/file.h"
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Reads n numbers, each from 0 to 1e30.  Returns false if the text has anything else, or more or fewer of them.  The
  * text is cut into words. */
@@ -217,7 +217,7 @@ void refuse_if_other_fingerprint(const struct costs *costs, const struct device 
     }
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 void write_profile(const char *path, const struct costs *costs, const char *shape)
 {

@@ -51,7 +51,7 @@ size_t host_bytes_of(const struct list *list);
 /* Moves the forecast to the heap, for a pass's report, which frees it. */
 struct forecast *keep_forecast(struct forecast forecast);
 
-/* ---- budgets.c -------------------------------------------------------------------------------------------------- */
+/* ---- budgets.c --------------------------------------------------------------------------------------------------- */
 
 /* Sets the budget of each device and of the host, in bytes; 0 leaves what there is.  In a step file's machine the
  * budget is all the memory there is. */
@@ -65,7 +65,7 @@ void raise_budget(struct device *device, size_t bytes);
 struct device *lift_limits(struct machine *machine, int n);
 void restore_limits(struct machine *machine, const struct device *before, int n);
 
-/* ---- shortage.c ------------------------------------------------------------------------------------------------- */
+/* ---- shortage.c -------------------------------------------------------------------------------------------------- */
 
 /* Ends the program (EXIT_USAGE) with a sentence: that a list with this forecast does not fit, and which budgets would
  * do.  option: the option that asked for the list, "--zero 3".  replans: whether the passes may make another list with

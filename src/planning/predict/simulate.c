@@ -34,7 +34,7 @@
 
 #include <math.h>
 
-/* ---- the lanes' events ----------------------------------------------------------------------------------------- */
+/* ---- the lanes' events ------------------------------------------------------------------------------------------- */
 
 /* The lane with the earlier event; at the same time the one with the smaller number. */
 static int earlier_lane(const struct simulator *simulator, int first, int second)
@@ -131,7 +131,7 @@ static void change_load(struct simulator *simulator, struct lane_state *copy, en
         set_ends(simulator, copy->links[i]);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* The turn on the lane goes to its next task, and after the last one to its first of the next iteration. */
 static void pass_turn(const struct simulator *simulator, struct lane_state *lane)

@@ -176,7 +176,7 @@ void print_simulation(FILE *out, const struct simulation *simulation, const stru
     free_trace(trace);
 }
 
-/* ---- as data --------------------------------------------------------------------------------------------------- */
+/* ---- as data ----------------------------------------------------------------------------------------------------- */
 
 json_t *simulation_json(const struct simulation *simulation)
 {

@@ -92,7 +92,7 @@ void close_audit(struct audit *audit)
     erase_line();
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------------ */
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
 
 struct word_range { /* words of an image */
     size_t begin, end;
@@ -230,7 +230,7 @@ static struct problem *left_problem(const struct list *list, const struct task *
     return problem;
 }
 
-/* ---- a task ----------------------------------------------------------------------------------------------------- */
+/* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 struct problem *audit_task(struct audit *audit, const struct task *task, uint32_t iteration, struct task_flight *flight)
 {
@@ -258,7 +258,7 @@ struct problem *audit_task(struct audit *audit, const struct task *task, uint32_
     return problem;
 }
 
-/* ---- a serial run ----------------------------------------------------------------------------------------------- */
+/* ---- a serial run ------------------------------------------------------------------------------------------------ */
 
 static void *begin_audited(struct list *list) { return open_audit(list); }
 

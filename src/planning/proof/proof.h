@@ -50,7 +50,7 @@ struct problem *verify(const struct list *list, const struct values *expected);
  * that choose: these declare what they must come after, and do not look at it.  NULL, or the first violation. */
 struct problem *verify_devices(const struct list *list);
 
-/* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------ */
+/* ---- audit.c: checks what tasks declare, while nothing else runs ------------------------------------------------- */
 
 /* The list is ready to run.  Audit its tasks in list order, and then call close_audit(), which frees the audit. */
 struct audit *open_audit(struct list *list);

@@ -31,7 +31,7 @@ struct values {
     enum known_by known_by;
 };
 
-/* ---- reads and writes ------------------------------------------------------------------------------------------ */
+/* ---- reads and writes -------------------------------------------------------------------------------------------- */
 
 /* The value of a persistent tensor before the first iteration: all its replicas have the same.  In a step file these
  * have one name, from the second on with "~" and a number behind it. */
@@ -124,7 +124,7 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
     }
 }
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* Does element i of the task touch only element i of this access? */
 static bool by_element(const struct task *task, const struct access *access)
@@ -228,7 +228,7 @@ static void interpret_task(struct values *values, struct strip *strips, const st
     }
 }
 
-/* ---- the list -------------------------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 /* Is what the tensor holds at the end a result?  In a step file, `keep` may only mean that a tensor has its own place:
  * there, only state counts. */
@@ -341,7 +341,7 @@ void free_values(struct values *values)
     free(values);
 }
 
-/* ---- two lists ------------------------------------------------------------------------------------------------- */
+/* ---- two lists --------------------------------------------------------------------------------------------------- */
 
 struct list_difference {
     int node;     /* the first node whose hash differs, or NONE */

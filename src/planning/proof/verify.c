@@ -40,7 +40,7 @@ struct proof {
     struct problem *problem; /* the first violation; NULL: none so far */
 };
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns NULL where that is right. */
 static struct problem *cell_problem(const struct list *list, int node, const struct access *access,
@@ -168,7 +168,7 @@ static void walk_bytes(struct proof *proof)
     }
 }
 
-/* ---- order ----------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* For each node there is an array of what has ended by its start.  Lanes are proved some at a time, so that these
  * arrays take 2 n * LANES_AT_A_TIME numbers, however many lanes there are. */

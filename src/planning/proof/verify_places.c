@@ -67,7 +67,7 @@ struct problem *verify_slots(const struct list *list)
     return problem;
 }
 
-/* ---- devices --------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 struct problem *verify_devices(const struct list *list)
 {
@@ -89,7 +89,7 @@ struct problem *verify_devices(const struct list *list)
     return NULL;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* A tensor that is kept from step to step shares bytes with no other, even where the list does not touch it.  And every
  * tensor lies within its slab, once slabs have been made. */

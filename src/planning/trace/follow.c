@@ -62,7 +62,7 @@ bool process_state(int pid, uint64_t *born, char *state)
     return parse_process(text, born, state);
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 /* Ties within a step are broken by the list's order, which is an order in which the tasks can run. */
 static int by_start(const void *left, const void *right)
@@ -209,7 +209,7 @@ void trace_send_request(struct trace_follow *follow, struct trace_control wanted
     follow->request = wanted;
 }
 
-/* ---- the trainer ----------------------------------------------------------------------------------------------- */
+/* ---- the trainer ------------------------------------------------------------------------------------------------- */
 
 static enum trace_life find_life(const struct trace *trace)
 {
@@ -264,7 +264,7 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
     return true;
 }
 
-/* ---- opening and polling --------------------------------------------------------------------------------------- */
+/* ---- opening and polling ----------------------------------------------------------------------------------------- */
 
 /* A viewer's memory must not fill up in a run of days: drops the older half of very many records.  Returns the first
  * index that changed, with `first` as the answer before. */

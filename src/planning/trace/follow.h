@@ -27,7 +27,7 @@ const struct trace *trace_follow_trace(const struct trace_follow *follow);
  * was read before stays, and nothing more will come from the file. */
 struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed);
 
-/* ---- the trainer ----------------------------------------------------------------------------------------------- */
+/* ---- the trainer ------------------------------------------------------------------------------------------------- */
 
 enum trace_life {
     LIFE_CLOSED,  /* the trace is complete */
@@ -46,7 +46,7 @@ struct trace_running {
 };
 bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running *running);
 
-/* ---- what it is asked ------------------------------------------------------------------------------------------ */
+/* ---- what it is asked -------------------------------------------------------------------------------------------- */
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
 bool trace_can_request(const struct trace_follow *follow);

@@ -7,7 +7,7 @@
  */
 #include "trace.h"
 
-/* ---- lanes ----------------------------------------------------------------------------------------------------- */
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
 /* The first of bars [low, high) that starts at `clock` or later; high: none does.  A picture asks this so often that a
  * function for each comparison, as lower_bound() needs, would cost time. */
@@ -74,7 +74,7 @@ uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t 
     return MIN(busy - MIN(busy, outside), to - from);
 }
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* A task's steps ascend, as they do in any trace that yard writes; in another one, records may not be found. */
 size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
@@ -136,7 +136,7 @@ int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t s
     return last;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static bool has_lower_number(const void *item, const void *key)
 {
@@ -189,7 +189,7 @@ static void take_step(struct trace *trace, const struct trace_record *record)
         step->done = MAX(step->done, record->end);
 }
 
-/* ---- pauses ---------------------------------------------------------------------------------------------------- */
+/* ---- pauses ------------------------------------------------------------------------------------------------------ */
 
 static bool pauses_before(const void *item, const void *key)
 {
@@ -229,7 +229,7 @@ static void take_pause(struct trace *trace, const struct trace_record *record, s
     trace->pauses[trace->n_pauses++] = pause;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 /* Removes what came from records from `first` on.  Steps stay, unless all records are new: they only ever grow. */
 static void forget_records(struct trace *trace, size_t first)

@@ -217,7 +217,7 @@ void trace_update_memory(struct trace *trace, size_t first)
     free(all.changes);
 }
 
-/* ---- questions -------------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 /* The first of sums [low, high) that is after the clock; high: none is.  It is spelled out since pictures ask often, as
  * first_start() of index.c. */

@@ -19,7 +19,7 @@
 const struct trace_part trace_parts[TRACE_PARTS] = {PART(devices), PART(lanes),   PART(tasks),
                                                     PART(edges),   PART(tensors), PART(uses)};
 
-/* ---- checks ---------------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 /* Fails unless `good`.  The sentence names an entry of a table, "lane 3", or a number of the header, "kind 7": `what`
  * is the noun, i the number. */
@@ -165,7 +165,7 @@ void trace_read_tables(struct reader *file, struct trace *trace)
     refuse_if_tensors_wrong(file->path, trace);
 }
 
-/* ---- the trace -------------------------------------------------------------------------------------------------- */
+/* ---- the trace --------------------------------------------------------------------------------------------------- */
 
 void free_trace(struct trace *trace)
 {

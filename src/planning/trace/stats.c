@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* ---- modelled time --------------------------------------------------------------------------------------------- */
+/* ---- modelled time ----------------------------------------------------------------------------------------------- */
 
 static uint64_t modelled(const struct trace *trace, uint64_t clock)
 {
@@ -68,7 +68,7 @@ uint32_t find_trace_list(const struct trace *trace, const char *path, const char
     return list < n ? list : 0;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t done_of(const struct trace_step *step) { return step->done ? step->done : step->end; }
 
@@ -300,7 +300,7 @@ void print_beside(struct table *beside)
     print_table(stdout, beside);
 }
 
-/* ---- critical path --------------------------------------------------------------------------------------------- */
+/* ---- critical path ----------------------------------------------------------------------------------------------- */
 
 /* Returns the one of two records that ended later.  Either may be NONE. */
 static int64_t later_end(const struct trace *trace, int64_t first, int64_t second)

@@ -182,7 +182,7 @@ size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock
 typedef char lane_purpose[56];
 lane_purpose *trace_purposes(const struct trace *trace);
 
-/* ---- launch.c -------------------------------------------------------------------------------------------------- */
+/* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
 /* The path of a trace for which the user gave none, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
 char *private_trace_path(void);

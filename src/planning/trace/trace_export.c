@@ -38,7 +38,7 @@ static bool is_exported(const struct chrome *chrome, const struct trace_record *
            record->step <= chrome->last;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void put(struct chrome *chrome, const char *text)
 {
@@ -71,7 +71,7 @@ static void put_event(struct chrome *chrome, const char *phase, const char *name
 
 static double microseconds(const struct chrome *chrome, uint64_t ns) { return (double)(ns - chrome->zero) / 1e3; }
 
-/* ---- slices ---------------------------------------------------------------------------------------------------- */
+/* ---- slices ------------------------------------------------------------------------------------------------------ */
 
 /* On a lane each slice must start where the one before ended, or later.  Measured times of an in-order queue can miss
  * that by a few nanoseconds, so they are mended. */
@@ -152,7 +152,7 @@ static void put_slice(struct chrome *chrome, size_t i)
                         ns / 1e3, "args", arguments));
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* A counter belongs to a process; any lane of the device names the process. */
 static void put_memory(struct chrome *chrome, uint32_t device)
@@ -174,7 +174,7 @@ static void put_memory(struct chrome *chrome, uint32_t device)
     }
 }
 
-/* ---- arrows ---------------------------------------------------------------------------------------------------- */
+/* ---- arrows ------------------------------------------------------------------------------------------------------ */
 
 static bool has_length(const struct trace_record *record) { return record->end > record->start; }
 

@@ -91,7 +91,7 @@ static struct table *task_table(const struct trace *trace, const struct trace_st
     return table;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* How many records have this flag. */
 static size_t count_flag(const struct trace *trace, uint32_t flag)

@@ -37,7 +37,7 @@ struct trace_writer {
     bool lost;                  /* true: the file was cut, and a warning has said so */
 };
 
-/* ---- a file that is cut ---------------------------------------------------------------------------------------- */
+/* ---- a file that is cut ------------------------------------------------------------------------------------------ */
 
 static char *_Atomic mapped; /* the mapping of the writer that was opened last */
 static _Atomic size_t mapped_size;
@@ -63,7 +63,7 @@ static void tell_when_cut(struct trace_writer *writer)
     writer->lost = cut;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static struct trace_header make_header(const struct trace_header *given, uint64_t capacity)
 {

@@ -10,7 +10,7 @@
  */
 #include "files.h"
 
-/* ---- tensors and their pieces --------------------------------------------------------------------------------- */
+/* ---- tensors and their pieces ------------------------------------------------------------------------------------ */
 
 /* [begin, end) of the piece along that axis. */
 static json_t *range_json(const struct piece *piece, int axis)

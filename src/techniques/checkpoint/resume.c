@@ -78,7 +78,7 @@ static void load_run(struct model *model, const struct source *source, enum load
     load_checkpoint(model, source->checkpoint, wanted);
 }
 
-/* ---- the mesh --------------------------------------------------------------------------------------------------- */
+/* ---- the mesh ---------------------------------------------------------------------------------------------------- */
 
 /* The number of devices nearest to `devices` that is a multiple of `each` and shares the batch out evenly. */
 static int nearest_devices(int batch, int each, int devices)
@@ -115,7 +115,7 @@ static struct mesh resumed_mesh(const struct settings *settings, int devices)
     return mesh;
 }
 
-/* ---- what is recorded ------------------------------------------------------------------------------------------- */
+/* ---- what is recorded -------------------------------------------------------------------------------------------- */
 
 const json_t *recorded_options(const struct trainer *trainer) { return record_of(trainer)->options; }
 
@@ -242,7 +242,7 @@ static void compare_with_saved(const char *folder, const struct config *ours)
     free(saved);
 }
 
-/* ---- saving ----------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 /* The `first` checkpoint of a run that began from nothing replaces all checkpoints of earlier runs.  With --keep each
  * new checkpoint replaces the oldest. */

@@ -7,7 +7,7 @@
 #include "files.h"
 #include "resume.h"
 
-/* ---- saving ----------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 void save_checkpoint(struct model *model, const char *folder, struct checkpoint *checkpoint)
 {
@@ -31,7 +31,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     free(bytes);
 }
 
-/* ---- loading ---------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* One buffer serves all tensors, since the first use of fresh pages takes longer than hashing what goes into them. */
 void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, enum loaded_state wanted)

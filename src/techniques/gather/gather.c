@@ -77,7 +77,7 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
     return shards_of(survey, storage)->n > 0;
 }
 
-/* ---- the list as it is ------------------------------------------------------------------------------------------ */
+/* ---- the list as it is ------------------------------------------------------------------------------------------- */
 
 static void add_window(struct window_list *list, struct read_window *window)
 {
@@ -194,7 +194,7 @@ static void free_survey(struct survey *survey)
     free(survey->dropped);
 }
 
-/* ---- gathering -------------------------------------------------------------------------------------------------- */
+/* ---- gathering --------------------------------------------------------------------------------------------------- */
 
 /* Writes to peers[], which has room for all replicas, the nth windows of the replicas that have the same bytes, where
  * `window` is the nth one of its own replica; a replica that has fewer windows gives none.  Returns how many there
@@ -295,7 +295,7 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
     free(peers);
 }
 
-/* ---- updates ---------------------------------------------------------------------------------------------------- */
+/* ---- updates ----------------------------------------------------------------------------------------------------- */
 
 /* The bytes of the tensor, as the shard on its device keeps them. */
 static struct tensor *part_of_shard(const struct survey *survey, const struct tensor *tensor)
@@ -368,7 +368,7 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n_befor
     free(lost);
 }
 
-/* ---- the pass --------------------------------------------------------------------------------------------------- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static char *describe_gather(const struct survey *survey)
 {

@@ -21,7 +21,7 @@
 
 const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
 
-/* ---- a piece ---------------------------------------------------------------------------------------------------- */
+/* ---- a piece ----------------------------------------------------------------------------------------------------- */
 
 size_t tensor_elements(const struct kept_tensor *tensor) { return (size_t)(tensor->shape[0] * tensor->shape[1]); }
 
@@ -52,7 +52,7 @@ char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i)
     return out;
 }
 
-/* ---- cutting ---------------------------------------------------------------------------------------------------- */
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
 
 /* The piece has n elements of the tensor, from element `first` on. */
 static void set_range(struct piece *piece, size_t first, size_t n)
@@ -140,7 +140,7 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------ */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 static struct kept_tensor make_kept_tensor(const struct param *param, int i, int unit, enum kept role)
 {

@@ -97,7 +97,7 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
     return plan;
 }
 
-/* ---- the proof -------------------------------------------------------------------------------------------------- */
+/* ---- the proof --------------------------------------------------------------------------------------------------- */
 
 static int by_destination(const void *left, const void *right)
 {

@@ -35,7 +35,7 @@ enum { VERSION = 3, ENDIAN = 0x01020304 };
 _Static_assert(sizeof(struct snapfile_page) == 104, "as drawn above");
 static const char magic[] = "YARDSNAP"; /* the file has it without the 0 at its end */
 
-/* ---- payloads --------------------------------------------------------------------------------------------------- */
+/* ---- payloads ---------------------------------------------------------------------------------------------------- */
 
 uint64_t payload_bytes(const struct state_range *range)
 {
@@ -90,7 +90,7 @@ struct pieces *cut_stored(const struct snapfile_plan *plan)
     return pieces;
 }
 
-/* ---- places and pages ------------------------------------------------------------------------------------------- */
+/* ---- places and pages -------------------------------------------------------------------------------------------- */
 
 struct snapfile *snapfile_of(const struct checkpoint *checkpoint)
 {

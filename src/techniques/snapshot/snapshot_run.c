@@ -39,7 +39,7 @@ static struct snapshot_run *snapshot_run_of(const struct trainer *trainer)
     return *folder_data_of(trainer, &module_snapshot);
 }
 
-/* ---- the tasks' work -------------------------------------------------------------------------------------------- */
+/* ---- the tasks' work --------------------------------------------------------------------------------------------- */
 
 static void begin_iteration(void *context, uint32_t iteration)
 {
@@ -87,7 +87,7 @@ void note_reported(struct trainer *trainer, uint32_t iteration, bool sound)
     pthread_mutex_unlock(&snapshot_run->lock);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 /* Gives the tasks their work, and says in `plan` what they store. */
 static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, struct snapfile_plan *plan)

@@ -92,7 +92,7 @@ static struct timing time_runs(struct bench *bench, run_once *run, void *context
     return timing;
 }
 
-/* ---- matrix products ------------------------------------------------------------------------------------------- */
+/* ---- matrix products --------------------------------------------------------------------------------------------- */
 
 /* A product of one forward and backward. */
 struct product {
@@ -294,7 +294,7 @@ static const char *of_peak(char out[80], double share)
     return out;
 }
 
-/* ---- training -------------------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 static void run_training(void *context, uint32_t number)
 {
@@ -324,7 +324,7 @@ static json_t *bench_training(struct bench *bench)
     return train;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static bool measures;           /* is the command yard bench? */
 static bool measures_broadcast; /* is --broadcast given? */

@@ -37,7 +37,7 @@ struct board {
     struct problem *problem; /* what the proof says; NULL: all is well */
 };
 
-/* ---- simulation and proof --------------------------------------------------------------------------------------- */
+/* ---- simulation and proof ---------------------------------------------------------------------------------------- */
 
 size_t count_moves(const struct board *board) { return board->tries ? board->n_moves - 1 : board->n_moves; }
 
@@ -84,7 +84,7 @@ static struct problem *simulate_board(struct board *board)
     return problem;
 }
 
-/* ---- the board -------------------------------------------------------------------------------------------------- */
+/* ---- the board --------------------------------------------------------------------------------------------------- */
 
 struct board *open_board(const char *path, double clip)
 {
@@ -102,7 +102,7 @@ struct board *open_board(const char *path, double clip)
 
 const char *board_trace(const struct board *board) { return board->trace; }
 
-/* ---- moves ------------------------------------------------------------------------------------------------------ */
+/* ---- moves ------------------------------------------------------------------------------------------------------- */
 
 /* Restores places and lanes as they were before the last move. */
 static void bring_back(struct board *board)
@@ -238,7 +238,7 @@ bool undo_move(struct board *board)
     return true;
 }
 
-/* ---- saving ----------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 struct saving { /* the argument of save(), for attempt() */
     const char *path, *text;

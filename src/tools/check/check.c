@@ -113,7 +113,7 @@ static void expect_trajectory(const struct safetensors *file, const char *path)
                  path, file->tensors[i].name);
 }
 
-/* ---- the file's batch ------------------------------------------------------------------------------------------ */
+/* ---- the file's batch -------------------------------------------------------------------------------------------- */
 
 static int32_t *read_ids(const struct safetensors *file, const char *name, int vocab)
 {
@@ -157,7 +157,7 @@ static size_t count_steps(const struct safetensors *file, const char *path)
     return steps;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 struct check_options check_options;
 

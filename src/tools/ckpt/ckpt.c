@@ -7,7 +7,7 @@
 #include <libgen.h>
 #include <unistd.h>
 
-/* ---- what several words need ----------------------------------------------------------------------------------- */
+/* ---- what several words need ------------------------------------------------------------------------------------- */
 
 const char *format_run(char out[20], const struct checkpoint *checkpoint)
 {
@@ -48,7 +48,7 @@ void expect_free(const char *claimant, const char *path)
     expect_place(claimant, path);
 }
 
-/* ---- the options ----------------------------------------------------------------------------------------------- */
+/* ---- the options ------------------------------------------------------------------------------------------------- */
 
 struct ckpt_given ckpt_given;
 
@@ -90,7 +90,7 @@ static const char *const takers[] = {"`yard ckpt ls`",     "`yard ckpt verify`",
                                      "`yard ckpt export`", NULL}; /* in the order of CKPT_LS ... */
 struct option_table ckpt_options = {.options = options, .n = COUNT(options), .takers = takers};
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static const struct path_subcommand subcommands[] = {
     {.name = "ls",
@@ -115,7 +115,7 @@ static const struct path_subcommand subcommands[] = {
      .examples = "out\n"
                  "run.snap\n",
      .help = "Reads every byte. Checks the manifest and the headers strictly, checks that the pieces cover each "
-             "element once, and checks the hash of each piece. Of a folder, all checkpoints are checked. The exit "
+             "element once, and checks the hash of each piece. In a folder, all checkpoints are checked. The exit "
              "code is 1 if something is damaged."},
     {.name = "diff",
      .takes = "A B",

@@ -71,7 +71,7 @@ static bool is_riff(const struct glimpse *glimpse)
 
 static bool is_mp4(const struct glimpse *glimpse) { return glimpse_has(glimpse, 0, "\0\0", 2); }
 
-/* ---- formats with a signature ----------------------------------------------------------------------------------- */
+/* ---- formats with a signature ------------------------------------------------------------------------------------ */
 
 static const char unpack[] = "take the text out of it, and name that";
 static const char as_text[] = "write its texts into a plain text file first";
@@ -145,7 +145,7 @@ static const struct {
     {SIGNATURE(0, "\0\0\xfe\xff"), {KIND_OTHER, "text in UTF-32", "convert it with iconv -f UTF-32 -t UTF-8"}},
 };
 
-/* ---- formats without a signature ------------------------------------------------------------------------------ */
+/* ---- formats without a signature --------------------------------------------------------------------------------- */
 
 static bool contains(const struct glimpse *glimpse, const char *text)
 {

@@ -5,8 +5,8 @@
  * their names, which their programs give them.
  */
 #include "foreign.h"
-#include "trainer/model_files/model_files.h"
 #include "trainer/model/model.h"
+#include "trainer/model_files/model_files.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -196,7 +196,7 @@ static void refuse_if_foreign_model(const char *path)
         fail(EXIT_USAGE, "%s is %s, not a model that is read here: %s", path, form.noun, form.way);
 }
 
-/* ---- folders ---------------------------------------------------------------------------------------------------- */
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 /* Is this the form of a file that holds no model, but lies beside one? */
 static bool is_aside(const struct form *form) { return form->noun == of_training || form->way == other_file; }

@@ -74,7 +74,7 @@ static void hold_delayed(void *context, const struct task *task, struct task_fli
         sleep_until(now_ns() + (uint64_t)(1e3 * LONGEST_DELAY_US * (delay - 0.5) * 2));
 }
 
-/* ---- starting and stopping ------------------------------------------------------------------------------------- */
+/* ---- starting and stopping --------------------------------------------------------------------------------------- */
 
 static struct pace *start_pacing(struct list *list, struct pace initial)
 {

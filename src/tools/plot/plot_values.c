@@ -107,7 +107,7 @@ void begin_at(struct plot *plot, double step)
         inform("%s has no training loss from step %.0f on", untrained, step);
 }
 
-/* ---- bits per byte ---------------------------------------------------------------------------------------------- */
+/* ---- bits per byte ----------------------------------------------------------------------------------------------- */
 
 /* Do the runs have tokens of different lengths?  Then their losses per token are not comparable. */
 static bool has_several_lengths(const struct plot *plot)

@@ -126,7 +126,7 @@ static enum computation computation_of(const struct task *task)
     return of_weights ? WEIGHT_GRADIENT : INPUT_GRADIENT;
 }
 
-/* Notes that a turn of the cell has made what the task writes.  Of two turns that overlap, the forward has made the
+/* Notes that a turn of the cell has made what the task writes.  If two turns overlap, the forward has made the
  * activations, and the backward all else. */
 static void note_made(struct list_reading *reading, const struct task *task, const struct turn_cell *cell)
 {

@@ -1,7 +1,7 @@
 /* schedule_write.c - a schedule as a list, which is simulated, verified and drawn as any other: the text of a step
  * file.
  *
- * A cell is a task, on a device for each row.  Of stage k and micro-batch u, with K.U for their numbers:
+ * A cell is a task, on a device for each row.  Stage k and micro-batch u, with K.U for their numbers, have:
  *
  *     wK, gK     its parameters and their gradients          aK.U     what its forward leaves for its backward
  *     xK.U       what the stage before it has sent           dK.U     the gradient of its input

@@ -21,7 +21,7 @@
 enum { MOST_PHRASES = 100000, LONGEST_LINE = 1000 /* bytes */, LONGEST_STORY = 100000 /* phrases */ };
 static const double ENDED = 1e-15; /* all stories but such a share have ended */
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 #define fail_in_line(s, line, format, ...) fail(EXIT_USAGE, "%s:%d: " format, (s)->path, (line).number, __VA_ARGS__)
 
@@ -159,7 +159,7 @@ static void refuse_if_blocks_are_wrong(const struct stories *stories)
              stories->path);
 }
 
-/* ---- from scenes to states ------------------------------------------------------------------------------------- */
+/* ---- from scenes to states --------------------------------------------------------------------------------------- */
 
 /* The number of the state of scene `name` that has the part of `row` which this scene remembers.  The state is made if
  * it is new. */

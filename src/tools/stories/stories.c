@@ -22,7 +22,7 @@
 
 enum { STORY_SEED = 1948, BYTE_VALUES = 256 };
 
-/* ---- telling --------------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 double stories_rate(const struct stories *stories)
 {
@@ -62,7 +62,7 @@ char *tell_stories(const struct stories *stories, size_t n)
     return text;
 }
 
-/* ---- the floor: the forward algorithm -------------------------------------------------------------------------- */
+/* ---- the floor: the forward algorithm ---------------------------------------------------------------------------- */
 
 /* A place in the grammar where a reader may be: this byte of a phrase comes next, with that probability. */
 struct reader_place {

@@ -1,7 +1,7 @@
 /* bpe.c - makes tokenizers out of tokens and merges, encodes and decodes. */
 #include "tokens_parts.h"
 
-/* ---- making a tokenizer ----------------------------------------------------------------------------------------- */
+/* ---- making a tokenizer ------------------------------------------------------------------------------------------ */
 
 struct bpe *new_bpe(int n)
 {
@@ -148,7 +148,7 @@ int find_added(const struct bpe *bpe, const char *text)
     return NONE;
 }
 
-/* ---- encoding: merging a word ----------------------------------------------------------------------------------- */
+/* ---- encoding: merging a word ------------------------------------------------------------------------------------ */
 
 /* The tokens of a word are a linked list, in which a token is known by the place of its first byte. */
 enum { MERGED_AWAY = -1 };
@@ -268,7 +268,7 @@ static void merge_long_word(struct encoder *encoder, const char *bytes, size_t n
     merge_word(encoder, bytes, n, n);
 }
 
-/* ---- encoding: all words ---------------------------------------------------------------------------------------- */
+/* ---- encoding: all words ----------------------------------------------------------------------------------------- */
 
 /* Encodes a piece of a word.  No token reaches across an end of the piece. */
 static void encode_piece(struct encoder *encoder, const char *bytes, size_t n)
@@ -325,7 +325,7 @@ uint16_t *bpe_encode(const struct bpe *bpe, const struct text *text, size_t *n)
     return reallocate(encoder.tokens, encoder.n, sizeof *encoder.tokens);
 }
 
-/* ---- decoding --------------------------------------------------------------------------------------------------- */
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
 const char *bpe_decode(const struct bpe *bpe, int32_t token, size_t *n)
 {

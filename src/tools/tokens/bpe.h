@@ -96,7 +96,7 @@ void free_bpe(struct bpe *bpe);
 
 /* ---- learn.c ----------------------------------------------------------------------------------------------------- */
 
-/* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  Of pairs that are equally
+/* Learns merges until there are n tokens: 256 bytes, the added ones, and a merge's each.  If pairs are equally
  * frequent, the pair of the smaller numbers is taken.  Where the texts have more than 16 MB of different words, rare
  * ones are not counted in full (learn.c).  Learning ends earlier when no pair occurs twice: look at the result's n.
  * added: texts of added tokens, ended by NULL, at which words end; NULL: there are none.  n is at least 256 and the

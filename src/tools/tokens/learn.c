@@ -51,7 +51,7 @@ struct learner {
     struct heap frequent; /* pairs, the most frequent first, see heap_item(); some counts have become smaller since */
 };
 
-/* ---- counting words --------------------------------------------------------------------------------------------- */
+/* ---- counting words ---------------------------------------------------------------------------------------------- */
 
 /* The number of a word; NO_NUMBER: the word is new.  *key becomes the key that the word has, or should get, in
  * `found`. */
@@ -132,7 +132,7 @@ static void lay_out_words(struct learner *learner)
     }
 }
 
-/* ---- counting pairs --------------------------------------------------------------------------------------------- */
+/* ---- counting pairs ---------------------------------------------------------------------------------------------- */
 
 static uint32_t place_after(const struct learner *learner, uint32_t place)
 {
@@ -177,7 +177,7 @@ static void lose_pair(struct learner *learner, uint32_t place)
         pair->count -= learner->words[learner->places[place].word].count;
 }
 
-/* ---- the most frequent pair ------------------------------------------------------------------------------------- */
+/* ---- the most frequent pair -------------------------------------------------------------------------------------- */
 
 /* The heap's item for a pair, rarity << 32 | pair_key(): the smallest is the most frequent pair, and of equally
  * frequent pairs the pair of the smallest numbers. */
@@ -213,7 +213,7 @@ static struct token_pair *most_frequent(struct learner *learner)
     return NULL;
 }
 
-/* ---- merging ---------------------------------------------------------------------------------------------------- */
+/* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 /* Joins the token at this place and the token after it, and corrects the counts of the pairs around them. */
 static void merge_at(struct learner *learner, uint32_t place, int result)
@@ -273,7 +273,7 @@ static void learn_merges(struct learner *learner, int n)
     erase_line();
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* A tokenizer with room for n tokens that has two sorts of them: the 256 bytes, numbered as GPT-2 numbers them, in the
  * order of their characters; then the added tokens. */

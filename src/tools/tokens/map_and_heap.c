@@ -1,7 +1,7 @@
 /* map_and_heap.c - a hash map from numbers to numbers, and a heap of numbers, for encoding and learning. */
 #include "tokens_parts.h"
 
-/* ---- map -------------------------------------------------------------------------------------------------------- */
+/* ---- map --------------------------------------------------------------------------------------------------------- */
 
 /* A key is looked for from the slot that its hash says, slot by slot, up to its own slot or a free one.  At least half
  * of the slots are free, so this takes few steps. */
@@ -69,7 +69,7 @@ void map_put(struct number_map *map, uint64_t key, uint32_t number)
     *slot = (struct slot){.key = key, .number = number, .used = true};
 }
 
-/* ---- heap ------------------------------------------------------------------------------------------------------- */
+/* ---- heap -------------------------------------------------------------------------------------------------------- */
 
 /* The heap is a binary tree: item i has the parent (i - 1) / 2, and no item is smaller than its parent. */
 void heap_push(struct heap *heap, uint64_t item)

@@ -11,7 +11,7 @@
 #include "trainer/file/file.h"
 #include "trainer/model_files/model_files.h"
 
-/* ---- refusing what is not computed here ------------------------------------------------------------------------- */
+/* ---- refusing what is not computed here -------------------------------------------------------------------------- */
 
 /* A field of tokenizer.json that changes which tokens a text becomes, and the values of it that are computed here. */
 struct field_rule {
@@ -105,7 +105,7 @@ static void expect_list(const char *path, const char *name, const json_t *value)
         fail(EXIT_FAILED, "%s: its %s must be a list; get a fresh copy of the file", path, name);
 }
 
-/* ---- the vocabulary --------------------------------------------------------------------------------------------- */
+/* ---- the vocabulary ---------------------------------------------------------------------------------------------- */
 
 struct vocabulary {
     const char *path;
@@ -166,7 +166,7 @@ static void free_vocabulary(struct vocabulary *vocabulary)
     free(vocabulary->name);
 }
 
-/* ---- a tokenizer from a vocabulary ------------------------------------------------------------------------------ */
+/* ---- a tokenizer from a vocabulary ------------------------------------------------------------------------------- */
 
 static void set_byte_tokens(struct bpe *bpe, const struct vocabulary *vocabulary)
 {
@@ -291,7 +291,7 @@ struct bpe *bpe_from_json(const json_t *json, const char *path)
     return build_bpe(path, vocab, path, json_object_get(model, "merges"), json_object_get(json, "added_tokens"));
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static json_t *read_merges(const char *path)
 {
@@ -330,7 +330,7 @@ static struct bpe *read_two_files(const char *path, const char *merges_path, con
     return bpe;
 }
 
-/* ---- gpt2_tokenizer.bin of llm.c ------------------------------------------------------------------------------ */
+/* ---- gpt2_tokenizer.bin of llm.c --------------------------------------------------------------------------------- */
 
 /* A header of 256 int32: magic, version 1 or 2, how many tokens, from version 2 on the end-of-text token; then a byte
  * with the length of each token, and its bytes. */
@@ -382,7 +382,7 @@ static struct bpe *read_llmc(const char *path)
     return bpe;
 }
 
-/* ---- any of them ------------------------------------------------------------------------------------------------ */
+/* ---- any of them ------------------------------------------------------------------------------------------------- */
 
 static _Noreturn void fail_in_tokenizer(const char *path, const char *why)
 {

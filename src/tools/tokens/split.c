@@ -30,7 +30,7 @@ uint8_t *unicode_classes(void)
     return class_of;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 /* The class of the first character of the text, which has n bytes; *length becomes the character's bytes. */
 static enum char_class class_at(const uint8_t *class_of, const char *text, size_t n, size_t *length)
@@ -94,7 +94,7 @@ static size_t word_length(const uint8_t *class_of, const char *text, size_t n)
     return spaces;
 }
 
-/* ---- added tokens ----------------------------------------------------------------------------------------------- */
+/* ---- added tokens ------------------------------------------------------------------------------------------------ */
 
 struct cutting {
     const struct bpe *bpe;

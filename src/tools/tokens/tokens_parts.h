@@ -4,7 +4,7 @@
 
 #include "bpe.h"
 
-/* ---- map_and_heap.c --------------------------------------------------------------------------------------------- */
+/* ---- map_and_heap.c ---------------------------------------------------------------------------------------------- */
 
 /* A hash map from numbers to numbers below NO_NUMBER. */
 enum { NO_NUMBER = -1 };
@@ -22,7 +22,7 @@ struct heap {
 void heap_push(struct heap *heap, uint64_t item);
 uint64_t heap_pop(struct heap *heap); /* the heap is not empty */
 
-/* ---- split.c ---------------------------------------------------------------------------------------------------- */
+/* ---- split.c ----------------------------------------------------------------------------------------------------- */
 
 enum char_class { LETTER = 'l', NUMBER = 'n', SPACE = 's', OTHER = 'o' };
 extern const char unicode_runs[]; /* classes.c */
@@ -37,7 +37,7 @@ struct visitor {
 };
 void visit_text(const struct bpe *bpe, const struct text *text, const struct visitor *visitor);
 
-/* ---- bpe.c: making a tokenizer ---------------------------------------------------------------------------------- */
+/* ---- bpe.c: making a tokenizer ----------------------------------------------------------------------------------- */
 
 struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; the caller frees it with free_bpe() */
 
@@ -51,7 +51,7 @@ const char *add_added(struct bpe *bpe, const struct added *added, const char *te
 size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);
 static inline uint64_t pair_key(int left, int right) { return (uint64_t)left << 16 | (uint64_t)right; }
 
-/* ---- byte_names.c: bytes as characters that can be shown ---------------------------------------------------- */
+/* ---- byte_names.c: bytes as characters that can be shown --------------------------------------------------------- */
 
 /* GPT-2's files write each byte as a character: a byte that Latin-1 shows as this character, the 68 others, in
  * ascending order, as the characters from U+0100 on.  A *name* is a token's bytes written so. */
@@ -63,7 +63,7 @@ char *name_of_bytes(const char *bytes, size_t n);       /* the caller frees it *
 /* The *n bytes, which the caller frees; NULL: a character of the name stands for no byte. */
 char *bytes_of_name(const char *name, size_t *n);
 
-/* ---- write_tokenizer.c: parts of tokenizer.json ----------------------------------------------------------------- */
+/* ---- write_tokenizer.c: parts of tokenizer.json ------------------------------------------------------------------ */
 
 enum cutting_of_text { CUTS_NOTHING, CUTS_WORDS };
 json_t *byte_level_json(enum cutting_of_text cutting); /* CUTS_WORDS: a text is cut into GPT-2's words */
@@ -71,13 +71,13 @@ json_t *byte_level_json(enum cutting_of_text cutting); /* CUTS_WORDS: a text is 
 /* The JSON of these parts, which it then owns. */
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model);
 
-/* ---- read_tokenizer.c ------------------------------------------------------------------------------------------- */
+/* ---- read_tokenizer.c -------------------------------------------------------------------------------------------- */
 
 /* Does this tokenizer.json ask for something that is not computed here: a normalizer, byte_fallback ...?  What only
  * matters where there are merges is not looked at. */
 bool asks_for_more(const json_t *top);
 
-/* ---- single_characters.c: tokenizer.json of bytes and of characters --------------------------------------------- */
+/* ---- single_characters.c: tokenizer.json of bytes and of characters ---------------------------------------------- */
 
 /* These know the kinds bytes and chars, also as other programs write the same file in another way. */
 json_t *single_to_json(const struct tokenizer *tokenizer); /* NULL: it is of another kind */

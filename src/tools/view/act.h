@@ -4,7 +4,7 @@
 
 #include "pick.h"
 
-/* ---- actions.c ------------------------------------------------------------------------------------------------- */
+/* ---- actions.c --------------------------------------------------------------------------------------------------- */
 
 struct action {
     const char *keys; /* one name or two, with a space between: "f", "left a" */
@@ -31,7 +31,7 @@ void turn_wheel(struct view *view, double notches, enum shift_key shift);
 /* Presses keys and moves the mouse as a text says: "f k /mlp enter click:600,300". */
 void run_script(struct view *view, const char *script);
 
-/* ---- move.c: on a track with a board ---------------------------------------------------------------------------- */
+/* ---- move.c: on a track with a board ----------------------------------------------------------------------------- */
 
 /* A task is dragged: take_up(), carry_task() each time the view is drawn, then put_down() or call_off().
  *
@@ -50,7 +50,7 @@ void call_off(struct view *view);
 void undo_last_move(struct view *view);
 void save_list(struct view *view);
 
-/* ---- window.c -------------------------------------------------------------------------------------------------- */
+/* ---- window.c ---------------------------------------------------------------------------------------------------- */
 
 /* Shows the view until it is quit, with letters of a size that suits the screen. */
 void show_window(struct view *view);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- moving ---------------------------------------------------------------------------------------------------- */
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 static void pan(struct view *view, double share)
 {
@@ -54,7 +54,7 @@ static void fit_step(struct view *view) { go_by(view, 0); }
 static void go_to_next_step(struct view *view) { go_by(view, 1); }
 static void go_to_previous_step(struct view *view) { go_by(view, -1); }
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 /* Shows the selected task with `times` its own length in sight.  0: the length in sight stays, and the picture too if
  * the task is in it. */
@@ -98,7 +98,7 @@ static void select_neighbour(struct view *view, double by)
     show_selected(view, 0);
 }
 
-/* ---- looks ----------------------------------------------------------------------------------------------------- */
+/* ---- looks ------------------------------------------------------------------------------------------------------- */
 
 static void fit_all(struct view *view)
 {
@@ -166,7 +166,7 @@ static void forget_selection(struct view *view)
     view->help = false;
 }
 
-/* ---- the trainer ----------------------------------------------------------------------------------------------- */
+/* ---- the trainer ------------------------------------------------------------------------------------------------- */
 
 enum asked { PAUSE, ONE_TASK, ONE_STEP };
 
@@ -197,7 +197,7 @@ static void ask_pause(struct view *view) { ask_trainer(view, PAUSE); }
 static void ask_task(struct view *view) { ask_trainer(view, ONE_TASK); }
 static void ask_step(struct view *view) { ask_trainer(view, ONE_STEP); }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------ */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 const struct action actions[] = {
     {"left a", "move left", .move = pan, .by = -0.2},
@@ -307,7 +307,7 @@ void press_key(struct view *view, const char *key)
     refresh(view);
 }
 
-/* ---- the mouse ------------------------------------------------------------------------------------------------- */
+/* ---- the mouse --------------------------------------------------------------------------------------------------- */
 
 static void drag(struct view *view, int x, int y)
 {
@@ -400,7 +400,7 @@ void turn_wheel(struct view *view, double notches, enum shift_key shift)
     lay_out(view);
 }
 
-/* ---- scripts --------------------------------------------------------------------------------------------------- */
+/* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
 enum mouse_word { MOUSE_CLICK, MOUSE_MOVE, MOUSE_DRAG, MOUSE_HOLD, MOUSE_MEASURE, MOUSE_WHEEL, MOUSE_WORDS };
 

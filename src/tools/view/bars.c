@@ -21,7 +21,7 @@ enum {                      /* dots */
        STANDING_WIDTH = 120 /* of the bar of a task that runs where time does not go on: room for its name */
 };
 
-/* ---- single bars ----------------------------------------------------------------------------------------------- */
+/* ---- single bars ------------------------------------------------------------------------------------------------- */
 
 struct label { /* a bar's name */
     char text[128];
@@ -237,8 +237,8 @@ static bool is_wide(const struct brush *brush, const struct bar *bar)
 }
 
 struct walk { /* a walk over the bars in sight, from left to right */
-    size_t i;             /* the next bar */
-    int x;                /* the first free column */
+    size_t i; /* the next bar */
+    int x;    /* the first free column */
 };
 
 static struct walk begin_walk(const struct brush *brush)

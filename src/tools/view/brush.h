@@ -16,7 +16,7 @@ struct brush { /* the lane whose bars are drawn, and where they go */
     struct contents *contents; /* what has been drawn is added to it; NULL: nothing new is drawn */
 };
 
-/* ---- brush.c ---------------------------------------------------------------------------------------------------- */
+/* ---- brush.c ----------------------------------------------------------------------------------------------------- */
 
 double bar_x(const struct brush *brush, uint64_t clock); /* in pixels, also outside of the rows */
 uint64_t clock_at(const struct brush *brush, int x);     /* of a pixel in left .. right */

@@ -19,7 +19,7 @@ uint32_t readable_on(uint32_t colour)
     return light > 10000 / 5 * 255 * 255 ? 0xff000000 : PAPER;
 }
 
-/* ---- what colours mean ----------------------------------------------------------------------------------------- */
+/* ---- what colours mean ------------------------------------------------------------------------------------------- */
 
 static const uint32_t no_colour = 0xff6c7178; /* the colour of tasks without a kind, a layer, a micro-batch */
 static const struct {

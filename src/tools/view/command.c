@@ -80,7 +80,7 @@ static const struct option options[] = {
 };
 static struct option_table table = {.options = options, .n = COUNT(options)};
 
-/* ---- what is seen, as JSON ------------------------------------------------------------------------------------- */
+/* ---- what is seen, as JSON --------------------------------------------------------------------------------------- */
 
 /* Which task ran, and in which step. */
 static json_t *record_json(const struct trace *trace, const struct trace_record *record)
@@ -163,7 +163,7 @@ static json_t *seen_json(const struct view *view)
     return seen;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static void expect_step(const struct view *view, uint32_t number)
 {

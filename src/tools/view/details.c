@@ -38,7 +38,7 @@ static void put_work(char **text, const char *amount, double rate, const char *u
     append_text(text, "   ");
 }
 
-/* ---- a task ---------------------------------------------------------------------------------------------------- */
+/* ---- a task ------------------------------------------------------------------------------------------------------ */
 
 /* Appends "waited 1.20 ms for dw L3 on 0:0 compute (link); launch took 3.00 us".  Time in which the viewer paused the
  * trainer does not count. */
@@ -227,7 +227,7 @@ char *describe_record(const struct track *track, size_t nth)
     return text;
 }
 
-/* ---- the step -------------------------------------------------------------------------------------------------- */
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 char *describe_step(const struct view *view)
 {

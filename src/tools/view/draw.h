@@ -4,7 +4,7 @@
 
 #include "pick.h"
 
-/* ---- colours.c ------------------------------------------------------------------------------------------------- */
+/* ---- colours.c --------------------------------------------------------------------------------------------------- */
 
 enum {
     PAPER = 0xffffffff,
@@ -49,7 +49,7 @@ uint32_t group_colour(const struct view *view, const struct track *track, size_t
 
 size_t colour_stride(const struct view *view); /* how many layers or micro-batches each named colour stands for */
 
-/* ---- shares.c --------------------------------------------------------------------------------------------------- */
+/* ---- shares.c ---------------------------------------------------------------------------------------------------- */
 
 bool is_far_out(const struct view *view, const struct track *track); /* are steps too narrow to show what is in them? */
 void fill_shares(struct view *view);                                 /* updates view->shares */
@@ -60,7 +60,7 @@ int span_end(const struct view *view, int track, int x); /* the pixel behind pix
  * to the beginning of a block. */
 void sum_shares(const struct view *view, int track, uint32_t lane, size_t i, size_t end, uint64_t ns[GROUPS]);
 
-/* ---- bar_names.c ------------------------------------------------------------------------------------------------ */
+/* ---- bar_names.c ------------------------------------------------------------------------------------------------- */
 
 /* Writes the first form of a task's name that a bar so many pixels wide has room for; else the last form, and returns
  * false. */
@@ -94,7 +94,7 @@ double budget_in_sight(const struct view *view, const struct view_row *row);
 
 void draw_axis_labels(const struct view *view, const struct view_row *row); /* beside its memory */
 
-/* ---- pen.c ------------------------------------------------------------------------------------------------------ */
+/* ---- pen.c ------------------------------------------------------------------------------------------------------- */
 
 static inline void fill(const struct view *view, int x, int y, int width, int height, uint32_t colour)
 {
@@ -132,7 +132,7 @@ void put_small(const struct view *view, int x, int y, int right, uint32_t colour
 void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
                const char *text);
 
-/* ---- popup.c ---------------------------------------------------------------------------------------------------- */
+/* ---- popup.c ----------------------------------------------------------------------------------------------------- */
 
 /* Draws a text in a box at (x, y), which is moved so that all of it is in the window.  A line may be cut into cells: a
  * tab is in front of a cell that stands on the left of its column, a vertical tab in front of one on the right. */
@@ -146,7 +146,7 @@ void draw_panel(const struct view *view); /* the text about the selected stretch
 /* Draws what is under the mouse, unless that moves something or a table is shown. */
 void draw_tooltip(const struct view *view);
 
-/* ---- strip.c ---------------------------------------------------------------------------------------------------- */
+/* ---- strip.c ----------------------------------------------------------------------------------------------------- */
 
 void draw_strip(const struct view *view); /* overview and ruler */
 
@@ -157,7 +157,7 @@ bool shows_borders(const struct view *view); /* are any in sight? */
 bool shows_loss(const struct view *view);
 uint32_t step_at_overview(const struct view *view, int x);
 
-/* ---- marks.c ---------------------------------------------------------------------------------------------------- */
+/* ---- marks.c ----------------------------------------------------------------------------------------------------- */
 
 void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour);
 void outline_gap(const struct view *view, const struct pick *after, uint32_t colour); /* the gap before a task */
@@ -186,7 +186,7 @@ void draw_times(const struct view *view);
 bool shows_blocker(const struct view *view); /* is a task in sight that is in the way of one that is moved? */
 void draw_blocker(const struct view *view);  /* frames that task, and says below it why */
 
-/* ---- legend.c, frame.c ------------------------------------------------------------------------------------------ */
+/* ---- legend.c, frame.c ------------------------------------------------------------------------------------------- */
 
 int count_legend_lines(const struct view *view);
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- the state line -------------------------------------------------------------------------------------------- */
+/* ---- the state line ---------------------------------------------------------------------------------------------- */
 
 /* A chip is a word on a ground of its own colour; `right`: where it ends.  Returns where the chip before it may end. */
 static int draw_chip(const struct view *view, int right, int y, const char *text, uint32_t colour)
@@ -39,7 +39,7 @@ static int draw_state(const struct view *view, int track_index, int right, int y
     return draw_chip(view, right, y, text, PLAIN);
 }
 
-/* ---- labels of rows -------------------------------------------------------------------------------------------- */
+/* ---- labels of rows ---------------------------------------------------------------------------------------------- */
 
 static uint32_t paper_of(const struct view_row *row)
 {
@@ -217,7 +217,7 @@ static void draw_margins(const struct view *view)
     }
 }
 
-/* ---- details, help --------------------------------------------------------------------------------------------- */
+/* ---- details, help ----------------------------------------------------------------------------------------------- */
 
 static void draw_details(const struct view *view)
 {

@@ -48,7 +48,7 @@ enum { WIDEST_COLUMN = 8 };
 void fill_clocks(struct view *view);
 void free_clocks(struct view *view);
 
-/* ---- look.c ---------------------------------------------------------------------------------------------------- */
+/* ---- look.c ------------------------------------------------------------------------------------------------------ */
 
 #define NARROWEST_NS 100.0 /* the shortest time that can be in sight */
 
@@ -66,7 +66,7 @@ void look_at_all(struct view *view);
 void look_at_steps(struct view *view);
 void look_at_end(struct view *view);
 
-/* ---- layout.c -------------------------------------------------------------------------------------------------- */
+/* ---- layout.c ---------------------------------------------------------------------------------------------------- */
 
 void lay_out(struct view *view);       /* fills view->layout */
 void choose_height(struct view *view); /* such that all rows have the height at which they read best */

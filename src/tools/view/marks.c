@@ -45,7 +45,7 @@ void outline_gap(const struct view *view, const struct pick *after, uint32_t col
     outline_time(view, after, gap.at[0], gap.at[GAP_PARTS], colour);
 }
 
-/* ---- edges ----------------------------------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 /* Draws the head of an edge's arrow, whose point is at (x, y). */
 static void draw_head(const struct view *view, int x, int y, uint32_t colour)

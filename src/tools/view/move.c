@@ -117,7 +117,7 @@ void call_off(struct view *view)
     show_board(view, view->mouse.gesture.track, view->mouse.gesture.task, view->mouse.gesture.step);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 /* Is the file at `path` one of those that are shown, whatever its name there is? */
 static bool is_shown_file(const struct view *view, const char *path)

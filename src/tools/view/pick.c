@@ -3,7 +3,7 @@
 
 #include <strings.h>
 
-/* ---- hover and selection --------------------------------------------------------------------------------------- */
+/* ---- hover and selection ----------------------------------------------------------------------------------------- */
 
 struct pick pick_of(const struct view *view, int track, int64_t record)
 {
@@ -69,7 +69,7 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
         *pick = pick_of(view, pick->track, (int64_t)bars->all[i + 1].record);
 }
 
-/* ---- edges ----------------------------------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------------------------------- */
 
 static void add_drawn_link(struct links *links, int64_t from, int64_t to)
 {
@@ -100,7 +100,7 @@ struct links links_of_pick(const struct view *view, const struct pick *pick)
     return links;
 }
 
-/* ---- critical path --------------------------------------------------------------------------------------------- */
+/* ---- critical path ----------------------------------------------------------------------------------------------- */
 
 static int by_record(const void *left, const void *right)
 {
@@ -127,7 +127,7 @@ void fill_critical_path(struct view *view)
     SORT(view->selection.path, view->selection.n_path, by_record);
 }
 
-/* ---- lit or dimmed --------------------------------------------------------------------------------------------- */
+/* ---- lit or dimmed ----------------------------------------------------------------------------------------------- */
 
 bool is_lit(const struct view *view, int track, size_t record)
 {

@@ -4,7 +4,7 @@
 
 #include "geometry.h"
 
-/* ---- pick.c ---------------------------------------------------------------------------------------------------- */
+/* ---- pick.c ------------------------------------------------------------------------------------------------------ */
 
 /* The record of that index, or with NONE a pick that is_picked() says no to. */
 struct pick pick_of(const struct view *view, int track, int64_t record);
@@ -38,7 +38,7 @@ bool is_lit(const struct view *view, int track, size_t record);
 void fill_lit(struct view *view); /* updates view->selection.highlights */
 void forget_lit(struct view *view);
 
-/* ---- details.c ------------------------------------------------------------------------------------------------- */
+/* ---- details.c --------------------------------------------------------------------------------------------------- */
 
 /* A time of the axis with as many decimals as tell it from one so many nanoseconds apart: "16.2 ms", or where many
  * seconds are in sight "40 s". */
@@ -65,7 +65,7 @@ char *new_details(const struct view *view);
 
 int count_details_lines(const struct view *view); /* a picture has as many as it needs, a window always three */
 
-/* ---- select.c --------------------------------------------------------------------------------------------------- */
+/* ---- select.c ---------------------------------------------------------------------------------------------------- */
 
 /* Updates the panel of the selection after the selection or the trace has changed. */
 void select_again(struct view *view);

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* ---- a stretch ------------------------------------------------------------------------------------------------- */
+/* ---- a stretch --------------------------------------------------------------------------------------------------- */
 
 struct stretch_work { /* the tasks of one kind on a lane, as far as they lie in the stretch */
     double tasks, ns, flops, bytes;
@@ -113,7 +113,7 @@ static void fill_stretch_panel(struct view *view)
                 format_bytes(bytes, panel->bytes));
 }
 
-/* ---- a place on a memory row ----------------------------------------------------------------------------------- */
+/* ---- a place on a memory row ------------------------------------------------------------------------------------- */
 
 enum { USE_SIZE = 72 };
 
@@ -196,7 +196,7 @@ static void fill_place_panel(struct view *view)
     free(alive);
 }
 
-/* ---- the panel ------------------------------------------------------------------------------------------------- */
+/* ---- the panel --------------------------------------------------------------------------------------------------- */
 
 void select_again(struct view *view)
 {

@@ -17,7 +17,7 @@
 
 enum { SPAN_WIDTH = 12 }; /* dots */
 
-/* ---- spans ------------------------------------------------------------------------------------------------------ */
+/* ---- spans ------------------------------------------------------------------------------------------------------- */
 
 /* How many steps a span has; 1: a step is wide enough to show what is in it. */
 static uint32_t steps_of_span(const struct view *view, const struct track *track)
@@ -128,7 +128,7 @@ int span_end(const struct view *view, int track, int x)
     return i > 0 && i < view->shares[track].n_edges ? pixel_of_edge(view, track, i) : x + 1;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 static void add_bar(const struct view *view, const struct track *track, const struct bar *bar, uint64_t ns[GROUPS])
 {

@@ -13,7 +13,7 @@ enum {                     /* dots */
        TICK_GAP = 5        /* from a tick to its text */
 };
 
-/* ---- overview: a bar per step ---------------------------------------------------------------------------------- */
+/* ---- overview: a bar per step ------------------------------------------------------------------------------------ */
 
 uint32_t step_at_overview(const struct view *view, int x)
 {
@@ -156,7 +156,7 @@ static void draw_overview(const struct view *view)
         draw_loss(view);
 }
 
-/* ---- ruler and step borders ------------------------------------------------------------------------------------ */
+/* ---- ruler and step borders -------------------------------------------------------------------------------------- */
 
 static void draw_ticks(const struct view *view)
 {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- the axis -------------------------------------------------------------------------------------------------- */
+/* ---- the axis ---------------------------------------------------------------------------------------------------- */
 
 const struct trace_step *find_step(const struct track *track, uint32_t step)
 {
@@ -143,7 +143,7 @@ uint64_t clock_of(const struct track *track, double axis)
     return at + last->before + (last->end - last->start);
 }
 
-/* ---- following ------------------------------------------------------------------------------------------------- */
+/* ---- following --------------------------------------------------------------------------------------------------- */
 
 /* The clock while the trainer runs, its last sign of life when it is stopped, else 0. */
 static uint64_t present(const struct track *track)

@@ -62,7 +62,7 @@ enum { KIND_WEIGHTS = TRACE_ROLES, KIND_UPLOAD, KIND_DOWNLOAD, KINDS };
 size_t kind_of_task(const struct trace *trace, const struct trace_task *task);
 const char *kind_name(const struct trace *trace, size_t kind);
 
-/* ---- track.c --------------------------------------------------------------------------------------------------- */
+/* ---- track.c ----------------------------------------------------------------------------------------------------- */
 
 struct track {
     const char *path;
@@ -129,7 +129,7 @@ double last_loss(const struct track *track);                                /* t
 double axis_of(const struct track *track, uint64_t clock);                  /* nanoseconds on the axis */
 uint64_t clock_of(const struct track *track, double axis);                  /* the inverse, clamped */
 
-/* ---- what is in sight ------------------------------------------------------------------------------------------ */
+/* ---- what is in sight -------------------------------------------------------------------------------------------- */
 
 enum { MOST_TRACKS = 2, LEAST_WIDTH = 800, LEAST_HEIGHT = 400, LARGE_WIDTH = 2560, MOST_PIXELS = 16384 };
 
@@ -142,7 +142,7 @@ struct sight {
     bool asked;      /* true: the trainer was asked for a task or a step, which is to be shown */
 };
 
-/* ---- what is laid out ------------------------------------------------------------------------------------------ */
+/* ---- what is laid out -------------------------------------------------------------------------------------------- */
 
 enum row_kind { ROW_DEVICE, ROW_LANE, ROW_MEMORY };
 struct view_row {
@@ -173,7 +173,7 @@ struct layout {
     struct contents contents;
 };
 
-/* ---- what is selected ------------------------------------------------------------------------------------------ */
+/* ---- what is selected -------------------------------------------------------------------------------------------- */
 
 struct pick { /* a record of a track */
     int track;
@@ -224,7 +224,7 @@ struct view_selection {
     struct highlight highlights[MOST_TRACKS];
 };
 
-/* ---- what the mouse does --------------------------------------------------------------------------------------- */
+/* ---- what the mouse does ----------------------------------------------------------------------------------------- */
 
 enum { OFF_WINDOW = -1 }; /* the mouse's place when it is not on the window */
 enum drag { DRAG_NOTHING, DRAG_ROWS, DRAG_OVERVIEW, DRAG_RULER, DRAG_TASK };
@@ -253,12 +253,12 @@ struct mouse {
     struct gesture gesture;
 };
 
-/* ---- the view -------------------------------------------------------------------------------------------------- */
+/* ---- the view ---------------------------------------------------------------------------------------------------- */
 
 enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 
-/* Of many layers or micro-batches, some stand for all: as many colours as the legend names, and one for tasks without a
- * layer.  Kinds are fewer. */
+/* If there are many layers or micro-batches, some stand for all: as many colours as the legend names, and one for tasks
+ * without a layer.  Kinds are fewer. */
 enum { MOST_NAMES = 24, GROUPS = MOST_NAMES + 1, BARS_IN_BLOCK = 32, FEW_BARS = 2 * BARS_IN_BLOCK };
 struct share_block {
     uint64_t ns[GROUPS]; /* how long bars of each colour have lasted up to the end of the block */

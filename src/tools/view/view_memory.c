@@ -72,7 +72,7 @@ static void draw_areas(const struct view *view, const struct view_row *row, cons
         draw_amount(view, &columns[i], box, top, contents);
 }
 
-/* ---- the axis -------------------------------------------------------------------------------------------------- */
+/* ---- the axis ---------------------------------------------------------------------------------------------------- */
 
 static struct box box_of(const struct view *view, const struct view_row *row)
 {

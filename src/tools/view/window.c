@@ -26,7 +26,7 @@ struct view_window {
     double ratio;         /* pixels per unit of the mouse */
 };
 
-/* ---- opening --------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Finds the window's surface again when the window's size has changed.  Returns false where there is none. */
 static bool renew_surface(struct view_window *window)
@@ -93,7 +93,7 @@ static bool open_window(struct view_window *window)
     return true;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 /* The name of a key that types no character, or NULL.  The other keys come as text, in the user's keyboard layout. */
 static const char *name_of_key(SDL_Keycode key, char name[32])
@@ -140,7 +140,7 @@ static void take_event(struct view_window *window, const SDL_Event *event)
         turn_wheel(window->view, event->wheel.y, shift);
 }
 
-/* ---- drawing --------------------------------------------------------------------------------------------------- */
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
 static void draw_window(struct view_window *window)
 {

@@ -97,7 +97,7 @@ void say(FILE *out, const char *prefix, const char *format, ...)
     free(sentence);
 }
 
-/* ---- problems -------------------------------------------------------------------------------------------------- */
+/* ---- problems ---------------------------------------------------------------------------------------------------- */
 
 struct problem *new_problem(enum exit_code code, const char *format, ...)
 {

@@ -136,7 +136,7 @@ extern const struct module *const modules[];
 extern const size_t n_modules;
 extern const char left_out[]; /* folders that this yard was built without, between spaces: " plot view"; "": none */
 
-/* ---- module.c -------------------------------------------------------------------------------------------------- */
+/* ---- module.c ---------------------------------------------------------------------------------------------------- */
 
 /* Each of these finds the folder that has the part (struct sole_parts); NULL: none has. */
 const struct foreign_lookup *find_foreign_lookup(void);

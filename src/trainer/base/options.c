@@ -21,7 +21,7 @@ bool option_given(const struct option_table *table, const char *name)
     return table->given[option - table->options];
 }
 
-/* ---- words that are no options ---------------------------------------------------------------------------------- */
+/* ---- words that are no options ----------------------------------------------------------------------------------- */
 
 char *explain_foreign(const struct option_table *table, unsigned command, const char *typed, const char *dashes)
 {
@@ -59,7 +59,7 @@ static char *suggestion(const struct option_table *table, unsigned command, cons
     return copy_string(otherwise);
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 int choice_number(const char *const *words, const char *word)
 {
@@ -234,7 +234,7 @@ static bool is_tiny(const struct option *option, const char *text)
     return option->type == OPT_FLOAT && parse_double(text, &number) && number > 0 && number < FLT_MIN;
 }
 
-/* ---- setting options -------------------------------------------------------------------------------------------- */
+/* ---- setting options --------------------------------------------------------------------------------------------- */
 
 void set_option(struct option_table *table, const struct option *option, const char *where, const char *text)
 {
@@ -274,7 +274,7 @@ void restore_value(const struct value_before *before)
 
 char *option_text(const struct option *option) { return types[option->type].text(option); }
 
-/* ---- command line ---------------------------------------------------------------------------------------------- */
+/* ---- command line ------------------------------------------------------------------------------------------------ */
 
 bool wants_help(int argc, char **argv)
 {
@@ -380,7 +380,7 @@ char **parse_options(struct option_table *table, unsigned command, const char *c
     return words;
 }
 
-/* ---- config file ----------------------------------------------------------------------------------------------- */
+/* ---- config file ------------------------------------------------------------------------------------------------- */
 
 /* Is text[i] the first character, or does it follow white space? */
 static bool begins_word(const char *text, size_t i) { return i == 0 || isspace((unsigned char)text[i - 1]); }

@@ -24,7 +24,7 @@ int screen_width(int fd)
     return window.ws_col;
 }
 
-/* ---- a line that is written over ------------------------------------------------------------------------------- */
+/* ---- a line that is written over --------------------------------------------------------------------------------- */
 
 static atomic_int drawn_on; /* the descriptor of the terminal that shows a line; 0: there is none */
 static uint64_t drawn_ns;   /* when it was drawn */
@@ -66,7 +66,7 @@ void erase_line(void)
         return; /* the terminal is gone */
 }
 
-/* ---- long work ------------------------------------------------------------------------------------------------- */
+/* ---- long work --------------------------------------------------------------------------------------------------- */
 
 void show_busy(const char *activity, uint64_t begun, double share)
 {

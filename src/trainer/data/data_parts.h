@@ -13,7 +13,7 @@
 
 #include "data.h"
 
-/* ---- data_paths.c ---------------------------------------------------------------------------------------------- */
+/* ---- data_paths.c ------------------------------------------------------------------------------------------------ */
 
 enum data_format { FILE_TEXT, FILE_SHARD, FILE_HEADERLESS };
 extern const char *const format_name[]; /* by format: what a sentence calls such a file */
@@ -34,7 +34,7 @@ void free_files(struct files *files);
  * last as long as the dataset. */
 struct data_options use_nanogpt_folders(struct dataset *dataset, const struct data_options *options);
 
-/* ---- texts.c --------------------------------------------------------------------------------------------------- */
+/* ---- texts.c ----------------------------------------------------------------------------------------------------- */
 
 enum { MADE_BYTES = 2 << 20 }; /* how long a made text is */
 
@@ -51,7 +51,7 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
  * validated. */
 void cut_texts(const struct texts *all, double share, size_t parts, struct texts *train, struct texts *val);
 
-/* ---- splits.c -------------------------------------------------------------------------------------------------- */
+/* ---- splits.c ---------------------------------------------------------------------------------------------------- */
 
 /* Each fills in the dataset's splits and its tokenizer: from files of text, or from files of token numbers. */
 void load_texts(struct dataset *dataset, const struct data_options *options, const struct files *train,

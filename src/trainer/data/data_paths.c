@@ -14,7 +14,7 @@
 const char *const format_name[] = {
     [FILE_TEXT] = "text", [FILE_SHARD] = "an llm.c token shard", [FILE_HEADERLESS] = "headerless 16-bit tokens"};
 
-/* ---- formats ---------------------------------------------------------------------------------------------------- */
+/* ---- formats ----------------------------------------------------------------------------------------------------- */
 
 static enum data_format find_format(const char *path)
 {
@@ -50,7 +50,7 @@ static void refuse_if_foreign(const char *path, enum data_format format, bool na
              path, other);
 }
 
-/* ---- a folder of nanoGPT's -------------------------------------------------------------------------------------- */
+/* ---- a folder of nanoGPT's --------------------------------------------------------------------------------------- */
 
 static bool holds_file(const char *folder, const char *name)
 {
@@ -101,7 +101,7 @@ static void warn_of_validation(const struct files *files)
              files->given, val, train, val);
 }
 
-/* ---- texts that are made ---------------------------------------------------------------------------------------- */
+/* ---- texts that are made ----------------------------------------------------------------------------------------- */
 
 /* The maker of --data NAME or NAME:FILE; NULL: `given` is a path. */
 static const struct text_maker *find_maker(const char *given)
@@ -136,7 +136,7 @@ const char *file_of_data(const char *given)
     return colon ? colon + 1 : NULL;
 }
 
-/* ---- finding ---------------------------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 static void add_path(struct files *files, const char *path)
 {

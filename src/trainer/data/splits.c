@@ -25,7 +25,7 @@ static size_t count_parts(const struct files *train, size_t n_tokens)
     return several ? MIN(VAL_PARTS, 1 + n_tokens / VAL_PART) : 1;
 }
 
-/* ---- encoding --------------------------------------------------------------------------------------------------- */
+/* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 /* Appends n tokens to the split, which takes them over. */
 static void append_tokens(struct split *split, uint16_t *tokens, size_t n)

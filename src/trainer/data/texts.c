@@ -8,7 +8,7 @@
 #include "trainer/base/embedded.h"
 #include "trainer/file/file.h"
 
-/* ---- reading ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Anything can be trained on byte by byte, so this only warns.  At its end a text may be cut off within a character. */
 static void warn_of_encoding(const struct text *text, bool as_bytes)
@@ -98,7 +98,7 @@ void close_texts(struct texts *all)
     free(all->items);
 }
 
-/* ---- cutting ---------------------------------------------------------------------------------------------------- */
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
 
 size_t count_bytes(const struct texts *all)
 {

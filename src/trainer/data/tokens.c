@@ -5,7 +5,7 @@
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------ */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 struct tokenizer byte_tokenizer(void) { return (struct tokenizer){.kind = &token_bytes, .n = BYTE_TOKENS}; }
 
@@ -37,7 +37,7 @@ static const char *decode_byte(const struct tokenizer *tokenizer, int32_t token,
 
 static struct tokenizer bytes_from_text(const char *text) { return *text ? (struct tokenizer){0} : byte_tokenizer(); }
 
-/* ---- characters ------------------------------------------------------------------------------------------------- */
+/* ---- characters -------------------------------------------------------------------------------------------------- */
 
 /* `own` is their code points, ascending: [n] of them. */
 static const uint32_t *characters_of(const struct tokenizer *tokenizer) { return tokenizer->own; }
@@ -147,7 +147,7 @@ static struct tokenizer characters_from_text(const char *text)
 
 static void free_own(struct tokenizer *tokenizer) { free(tokenizer->own); }
 
-/* ---- ids: the numbers of tokens, without a meaning -------------------------------------------------------------- */
+/* ---- ids: the numbers of tokens, without a meaning --------------------------------------------------------------- */
 
 struct tokenizer id_tokenizer(int n) { return (struct tokenizer){.kind = &token_ids, .n = n, .takes_ids = true}; }
 
@@ -188,7 +188,7 @@ static struct tokenizer ids_from_text(const char *text)
     return id_tokenizer((int)n);
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------------------------ */
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 const struct token_kind token_bytes = {
     .name = "bytes",
@@ -267,7 +267,7 @@ void check_tokens(const char *word)
          words, word, without_folder());
 }
 
-/* ---- making ----------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static struct tokenizer read_tokenizer(const char *path)
 {
@@ -333,7 +333,7 @@ void free_tokenizer(struct tokenizer *tokenizer)
     *tokenizer = (struct tokenizer){0};
 }
 
-/* ---- using ------------------------------------------------------------------------------------------------------ */
+/* ---- using ------------------------------------------------------------------------------------------------------- */
 
 uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n)
 {

@@ -75,7 +75,7 @@ struct token_kind {
 };
 extern const struct token_kind token_bytes, token_chars, token_ids;
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 struct tokenizer byte_tokenizer(void); /* a token is a byte */
 struct tokenizer id_tokenizer(int n);  /* its ids are those below n */
@@ -103,7 +103,7 @@ struct tokenizer tokenizer_beside(const char *model);
 void fit_tokenizer(struct tokenizer *tokenizer, int vocab, const char *model);
 void free_tokenizer(struct tokenizer *tokenizer);
 
-/* ---- using ----------------------------------------------------------------------------------------------------- */
+/* ---- using ------------------------------------------------------------------------------------------------------- */
 
 /* Tokens of a text, *n of them; the caller frees them.  A character that is no token is refused by name and byte. */
 uint16_t *encode_text(const struct tokenizer *tokenizer, const struct text *text, size_t *n);

@@ -25,7 +25,7 @@
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
-/* ---- devices, lanes, the machine ------------------------------------------------------------------------------- */
+/* ---- devices, lanes, the machine --------------------------------------------------------------------------------- */
 
 extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute", "upload" ...; NULL ends them */
 
@@ -202,7 +202,7 @@ struct machine {
     size_t allocated;               /* bytes of all slabs, guards included */
 };
 
-/* ---- machine.c ------------------------------------------------------------------------------------------------- */
+/* ---- machine.c --------------------------------------------------------------------------------------------------- */
 
 /* Opens devices, contexts and queues; close_machine() closes them.  Ends the program with a sentence, with
  * EXIT_NO_DEVICE or EXIT_USAGE, where that fails. */

@@ -29,7 +29,7 @@ const char *cl_error_name(cl_int code); /* "CL_INVALID_KERNEL_ARGS", or "unknown
     } while (0)
 void cl_check(cl_int code, const char *call, const char *file, int line); /* for these two */
 
-/* ---- platforms.c ----------------------------------------------------------------------------------------------- */
+/* ---- platforms.c ------------------------------------------------------------------------------------------------- */
 
 enum { MOST_PLATFORMS = 16, MOST_PER_PLATFORM = 32 };
 
@@ -67,14 +67,14 @@ struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id
 /* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
 size_t host_memory(bool *limited);
 
-/* ---- kernels.c ------------------------------------------------------------------------------------------------- */
+/* ---- kernels.c --------------------------------------------------------------------------------------------------- */
 
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
  * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
 cl_kernel make_kernel(struct device *device, const char *file, const char *kernel);
 
-/* ---- cache.c: compiled programs, kept between runs ------------------------------------------------------------- */
+/* ---- cache.c: compiled programs, kept between runs --------------------------------------------------------------- */
 
 struct cache_entry { /* where the program of a source with its options is kept */
     uint64_t key;    /* a hash of everything on which the program depends */
@@ -89,7 +89,7 @@ cl_program load_program(const struct device *device, const struct cache_entry *e
 /* Writes the program, built for all devices of the device's context, to entry->path.  NULL: it is not kept. */
 void keep_program(const struct device *device, const struct cache_entry *entry, cl_program program);
 
-/* ---- limits.c -------------------------------------------------------------------------------------------------- */
+/* ---- limits.c ---------------------------------------------------------------------------------------------------- */
 
 /* Bytes that the host has; SIZE_MAX / 4: the system does not say it. */
 size_t physical_memory(void);

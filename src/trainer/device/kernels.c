@@ -64,7 +64,7 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
 
 /* ---- a first reading ends here ---- */
 
-/* ---- finding the source ---------------------------------------------------------------------------------------- */
+/* ---- finding the source ------------------------------------------------------------------------------------------ */
 
 /* The path of a file in the folder cl beside the binary, for a build tree that is run from elsewhere; NULL: it is not
  * there.  The caller frees it. */
@@ -110,7 +110,7 @@ static char *kernel_source(const char *file, char **path)
     return copy_string(embedded->text);
 }
 
-/* ---- building -------------------------------------------------------------------------------------------------- */
+/* ---- building ---------------------------------------------------------------------------------------------------- */
 
 /* Ends the program with the compiler's log. */
 static _Noreturn void fail_to_compile(const struct device *device, cl_program program, const char *path, cl_int code)

@@ -144,7 +144,7 @@ struct device *set_up_device(struct machine *machine, int i, const char *id, siz
     return device;
 }
 
-/* ---- links ----------------------------------------------------------------------------------------------------- */
+/* ---- links ------------------------------------------------------------------------------------------------------- */
 
 struct link *add_link(struct machine *machine, double rate, double latency)
 {

@@ -30,7 +30,7 @@ struct machine *open_machine(const struct machine_options *options)
 const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { HOST_ALIGNMENT = 4096 };
 
-/* ---- contexts and lanes ---------------------------------------------------------------------------------------- */
+/* ---- contexts and lanes ------------------------------------------------------------------------------------------ */
 
 /* Can two devices share buffers, so that copies between them are direct?  They are then given one context. */
 static bool can_share(const struct device *a, const struct device *b)

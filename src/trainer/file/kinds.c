@@ -71,7 +71,7 @@ static const struct file_kind *find_safetensors(const struct glimpse *glimpse)
     return &kind;
 }
 
-/* ---- finding it ------------------------------------------------------------------------------------------------- */
+/* ---- finding it -------------------------------------------------------------------------------------------------- */
 
 static const struct file_kind *kind_of_glimpse(const struct glimpse *glimpse)
 {

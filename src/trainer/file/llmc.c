@@ -85,7 +85,7 @@ static void read_llmc_header(struct reader *reader, int32_t header[HEADER_WORDS]
              magic == LLMC_MODEL_MAGIC && header[1] == 5 ? ": it holds bfloat16; export the model in float32" : "");
 }
 
-/* ---- model ----------------------------------------------------------------------------------------------------- */
+/* ---- model ------------------------------------------------------------------------------------------------------- */
 
 /* Fails unless the header's fields are sane, and the file has the size that they ask for. */
 static void check_llmc_model(const struct llmc_model *file, const int32_t header[HEADER_WORDS])
@@ -142,7 +142,7 @@ void close_llmc_model(struct llmc_model *file)
     free(file);
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static uint16_t *read_tokens(struct reader *reader, uint64_t offset, size_t n)
 {
@@ -166,7 +166,7 @@ uint16_t *read_token_shard(const char *path, size_t *n)
     return read_tokens(reader, LLMC_HEADER_BYTES, *n);
 }
 
-/* ---- tokens without a header ------------------------------------------------------------------------------------ */
+/* ---- tokens without a header ------------------------------------------------------------------------------------- */
 
 static bool is_day(int32_t number)
 {

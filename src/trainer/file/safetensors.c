@@ -36,7 +36,7 @@ char *format_shape(char out[128], int n_dims, const int64_t *shape)
     return out;
 }
 
-/* ---- reading: the header --------------------------------------------------------------------------------------- */
+/* ---- reading: the header ----------------------------------------------------------------------------------------- */
 
 bool fits_safetensors(const char *head, size_t n)
 {
@@ -253,7 +253,7 @@ const char *find_metadata(const struct safetensors *st, const char *key)
     return json_string_value(json_object_get(st->metadata, key));
 }
 
-/* ---- reading: values ------------------------------------------------------------------------------------------- */
+/* ---- reading: values --------------------------------------------------------------------------------------------- */
 
 static float float_of_bits(uint32_t bits)
 {
@@ -324,7 +324,7 @@ void read_ints(const struct safetensors *st, const struct st_tensor *stored, int
     read_at(st->file, into, (size_t)stored->bytes, stored->offset);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 struct st_writer {
     struct writer *file;

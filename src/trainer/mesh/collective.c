@@ -63,7 +63,7 @@ void add_into(struct list *list, const char *name, struct tensor *sum, struct te
     set_elementwise(task);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------ */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 /* Moves an addend, a part of a tensor, to the device that sums it, unless it is there; returns it there. */
 static struct tensor *move_addend(struct list *list, const char *name, struct tensor *addend, struct device *device)

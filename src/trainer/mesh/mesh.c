@@ -5,7 +5,7 @@
 
 const struct mesh one_rank = {.dp = 1, .pp = 1, .tp = 1, .chunks = 1, .first_layer = (int[]){0, 1}};
 
-/* ---- coordinates ----------------------------------------------------------------------------------------------- */
+/* ---- coordinates ------------------------------------------------------------------------------------------------- */
 
 int n_ranks(const struct mesh *mesh) { return mesh->dp * mesh->pp * mesh->tp; }
 int n_stages(const struct mesh *mesh) { return mesh->pp * mesh->chunks; }
@@ -30,7 +30,7 @@ bool has_stage(const struct mesh *mesh, int rank, int stage)
 
 void free_mesh(struct mesh *mesh) { free(mesh->first_layer); }
 
-/* ---- what the user writes -------------------------------------------------------------------------------------- */
+/* ---- what the user writes ---------------------------------------------------------------------------------------- */
 
 struct axis {
     const char *name; /* "dp=" */
@@ -134,7 +134,7 @@ struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char
     return cut_layers(mesh, layers, NULL);
 }
 
-/* ---- shards ---------------------------------------------------------------------------------------------------- */
+/* ---- shards ------------------------------------------------------------------------------------------------------ */
 
 struct range flat_part(size_t elements, size_t grain, int k, int n)
 {
@@ -145,7 +145,7 @@ struct range flat_part(size_t elements, size_t grain, int k, int n)
 
 struct range shard_of(size_t elements, int k, int n) { return flat_part(elements, NORM_BLOCK, k, n); }
 
-/* ---- parts ----------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n)
 {

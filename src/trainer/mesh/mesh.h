@@ -76,7 +76,7 @@ struct part {
 /* Part k of n; all of the tensor if it is not cut. */
 struct part part_of(const struct cut *cut, const int64_t shape[2], int k, int n);
 
-/* ---- collective.c ---------------------------------------------------------------------------------------------- */
+/* ---- collective.c ------------------------------------------------------------------------------------------------ */
 
 /* A view of the shard with this number, the elements `shard`, named "grad.3/1" for shard 1; or the tensor itself where
  * the shard is all of it. */

@@ -74,7 +74,7 @@ static struct gemm product_of_heads(const struct heads *heads, enum gemm_form fo
     return (struct gemm){.form = form, .m = m, .n = n, .k = k, .batch = heads->batch, .heads = heads->heads};
 }
 
-/* ---- plain ----------------------------------------------------------------------------------------------------- */
+/* ---- plain ------------------------------------------------------------------------------------------------------- */
 
 /* The next three functions add dv, dq and dk, the parts of dqkv = [dq dk dv], each (T, hs). */
 
@@ -170,7 +170,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     op->saved[0] = att;
 }
 
-/* ---- flash ----------------------------------------------------------------------------------------------------- */
+/* ---- flash ------------------------------------------------------------------------------------------------------- */
 
 enum flash_kernel { FLASH_FORWARD, FLASH_DQ, FLASH_DKV };
 
@@ -269,7 +269,7 @@ static void flash_forward(struct builder *b, struct tensor *out, struct tensor *
     op->saved[0] = lse;
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------ */
+/* ---- both -------------------------------------------------------------------------------------------------------- */
 
 struct tensor *attention(struct builder *b, const char *name, struct tensor *qkv)
 {

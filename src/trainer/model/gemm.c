@@ -17,7 +17,7 @@ struct operand matrix(struct tensor *x, int ld) { return (struct operand){.tenso
 /* Does the product need what C's tensor held before: to add to it, or because C is only a part of it? */
 static bool keeps_old(const struct gemm *gemm) { return gemm->start == START_OLD || gemm->part == PART_NEXT; }
 
-/* ---- our own kernel -------------------------------------------------------------------------------------------- */
+/* ---- our own kernel ---------------------------------------------------------------------------------------------- */
 
 enum {
     MOST_SPAN = 640,  /* columns: a wide span packs A seldom, and B's panels must lie in the L2 cache */
@@ -128,7 +128,7 @@ static struct task *own_gemm(struct builder *b, const char *name, const struct g
                   LOCAL(ELEMENT_BYTES * (blocking.span + blocking.block) * blocking.depth));
 }
 
-/* ---- CLBlast --------------------------------------------------------------------------------------------------- */
+/* ---- CLBlast ----------------------------------------------------------------------------------------------------- */
 
 /* A task's tensors.  It may have no WORK_SPACE. */
 enum { OPERAND_C, OPERAND_A, OPERAND_B, OPERANDS, WORK_SPACE = OPERANDS };
@@ -338,7 +338,7 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
     return task;
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------ */
+/* ---- both -------------------------------------------------------------------------------------------------------- */
 
 void gemm(struct builder *b, const char *name, const struct gemm *g)
 {

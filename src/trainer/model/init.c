@@ -23,7 +23,7 @@ void init_random(struct model *model, uint64_t seed)
 
 /* ---- a first reading ends here ---- */
 
-/* ---- random ---------------------------------------------------------------------------------------------------- */
+/* ---- random ------------------------------------------------------------------------------------------------------ */
 
 /* The first value of element k of the parameter, which is number i of the table. */
 static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
@@ -35,7 +35,7 @@ static float first_value(const struct param *param, double deviation, uint64_t s
     return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
 }
 
-/* ---- are they numbers? ----------------------------------------------------------------------------------------- */
+/* ---- are they numbers? ------------------------------------------------------------------------------------------- */
 
 static bool are_finite(const float *values, size_t n)
 {

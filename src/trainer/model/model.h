@@ -91,7 +91,7 @@ struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role
 void write_param(struct model *model, int param, enum kept role, const float *values);
 void read_param(struct model *model, int param, enum kept role, float *values);
 
-/* ---- init.c: random first values -------------------------------------------------------------------------------- */
+/* ---- init.c: random first values --------------------------------------------------------------------------------- */
 
 /* Draws all values as GPT-2's first values are; they depend only on the seed and the sizes, not on the mesh. */
 void init_random(struct model *model, uint64_t seed);
@@ -107,7 +107,7 @@ void refuse_if_not_finite(struct model *model, const char *path);
  * finite. */
 void write_param_of_file(struct model *model, int param, const float *values, const char *path);
 
-/* ---- layers.c: the layers of the model ------------------------------------------------------------------------ */
+/* ---- layers.c: the layers of the model --------------------------------------------------------------------------- */
 
 /* One stage of the residual stream (N, C): the first one makes it of the batch's tokens (x is NULL then), the last one
  * ends with the final LayerNorm. */

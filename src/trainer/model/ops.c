@@ -4,7 +4,7 @@
  */
 #include "model.h"
 
-/* ---- GELU ------------------------------------------------------------------------------------------------------ */
+/* ---- GELU -------------------------------------------------------------------------------------------------------- */
 
 static void gelu_inputs(struct builder *b, const struct op *op)
 {
@@ -34,7 +34,7 @@ struct tensor *gelu(struct builder *b, const char *name, struct tensor *x)
     return out;
 }
 
-/* ---- residual: out = x + y ------------------------------------------------------------------------------------- */
+/* ---- residual: out = x + y --------------------------------------------------------------------------------------- */
 
 /* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
 static void add_inputs(struct builder *b, const struct op *op)
@@ -61,7 +61,7 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
 
 /* ---- a first reading ends here ---- */
 
-/* ---- embedding: x = wte[token] + wpe[position] ----------------------------------------------------------------- */
+/* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
 
 static void embed_weights(struct builder *b, const struct op *op)
 {
@@ -109,7 +109,7 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
     return x;
 }
 
-/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token --------------------------------------------- */
+/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token ----------------------------------------------- */
 
 static void layernorm_weights(struct builder *b, const struct op *op)
 {

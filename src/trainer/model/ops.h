@@ -46,7 +46,7 @@ struct tensor *linear(struct builder *b, const char *name, struct tensor *x, str
 /* qkv (N, 3C): causal attention of H heads: (N, C).  With tensor parallelism H and C are those of the rank's heads. */
 struct tensor *attention(struct builder *b, const char *name, struct tensor *qkv);
 
-/* ---- gemm.c: matrix products, two engines and one function -------------------------------------------------- */
+/* ---- gemm.c: matrix products, two engines and one function ------------------------------------------------------- */
 
 /* C(M,N) = start + op(A) op(B), row-major.  A task computes batch*heads such products, or, where both are 1, one.  Here
  * N is not the number of tokens. */

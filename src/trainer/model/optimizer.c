@@ -102,7 +102,7 @@ void release_updates(struct builder *b, struct tensor *losses, struct tensor *co
     add_loss_check(b, losses);
 }
 
-/* ---- update ---------------------------------------------------------------------------------------------------- */
+/* ---- update ------------------------------------------------------------------------------------------------------ */
 
 /* Updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the owner
  * sends the sum of gradients, and all ranks update. */

@@ -25,7 +25,7 @@
 #include "model.h"
 #include "trainer/base/module.h"
 
-/* ---- orders ---------------------------------------------------------------------------------------------------- */
+/* ---- orders ------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_TURNS = 3 }; /* of a stage and micro-batch: a forward, and a backward in two halves */
 
@@ -277,7 +277,7 @@ const struct turn_order *turn_order_of(const char *named)
     return reader ? reader->read(named) : NULL;
 }
 
-/* ---- one list -------------------------------------------------------------------------------------------------- */
+/* ---- one list ---------------------------------------------------------------------------------------------------- */
 
 int turn_needs(const struct turn *turn, int last, enum head_weights head, struct turn needs[MOST_NEEDS])
 {

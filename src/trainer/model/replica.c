@@ -129,7 +129,7 @@ static enum unlayered_param first_unlayered(const struct params *params, int uni
     return params->config.tied ? LNF_W : HEAD;
 }
 
-/* ---- set-up and saving ----------------------------------------------------------------------------------------- */
+/* ---- set-up and saving ------------------------------------------------------------------------------------------- */
 
 void free_replica(struct replica *replica)
 {

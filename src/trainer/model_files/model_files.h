@@ -1,4 +1,5 @@
-/* model_files.h - models as files that other programs read and write: safetensors with Hugging Face's names, and llm.c's.
+/* model_files.h - models as files that other programs read and write: safetensors with Hugging Face's names, and
+ * llm.c's.
  *
  *     writing             save_model()                                          save_model.c
  *     is there a model?   model_in_folder()                                     read_model.c
@@ -39,7 +40,7 @@ void write_to_model_file(struct st_writer *writer, const struct param *param, fl
 /* Writes the whole model: reads a parameter at a time from the devices, with nothing in flight. */
 void save_model(struct model *model, const char *path, uint32_t step, const char *tokenizer);
 
-/* ---- read_model.c: a model's file, of any form that is known --------------------------------------------------- */
+/* ---- read_model.c: a model's file, of any form that is known ----------------------------------------------------- */
 
 /* Sizes of a file that --init or --from names: llm.c checkpoint or safetensors with GPT-2 names.  heads: the number
  * that --heads gives, for a file that does not say it; 0: not given. */
@@ -48,7 +49,7 @@ struct config read_config(const char *path, int heads);
 /* Reads all values from such a file, whose sizes are the model's. */
 void init_from_file(struct model *model, const char *path);
 
-/* ---- read_weights.c: models of other programs -------------------------------------------------------------------------- */
+/* ---- read_weights.c: models of other programs -------------------------------------------------------------------- */
 
 /* The sizes, and then the values, of a model in safetensors with GPT-2 names: one file, or several with an index.
  * read_config() and init_from_file() call these.  What the file and a config.json beside it say is taken;

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* ---- the tensors ------------------------------------------------------------------------------------------------ */
+/* ---- the tensors ------------------------------------------------------------------------------------------------- */
 
 struct named {
     const char *bare; /* the tensor's name without prefixes */
@@ -69,7 +69,7 @@ static struct safetensors *add_file(struct weights *weights, const char *path)
     return st;
 }
 
-/* ---- shards ----------------------------------------------------------------------------------------------------- */
+/* ---- shards ------------------------------------------------------------------------------------------------------ */
 
 /* The path of the shard that the index names for a tensor; the caller frees it. */
 static char *shard_path(const char *index, const char *tensor, const json_t *value)
@@ -150,7 +150,7 @@ static void close_weights(struct weights *weights)
     free(weights);
 }
 
-/* ---- finding a tensor ------------------------------------------------------------------------------------------- */
+/* ---- finding a tensor -------------------------------------------------------------------------------------------- */
 
 static bool is_named_before(const void *item, const void *key)
 {
@@ -291,7 +291,7 @@ static void refuse_if_tensors_are_unknown(const struct weights *weights)
     }
 }
 
-/* ---- the head --------------------------------------------------------------------------------------------------- */
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
 
 static bool same_values(const struct named *a, const struct named *b)
 {
@@ -336,7 +336,7 @@ static bool is_tied(struct weights *weights, const struct statements *statements
     return tied;
 }
 
-/* ---- the model -------------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 static void expect_matrix(const char *path, const struct st_tensor *stored)
 {

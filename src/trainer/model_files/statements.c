@@ -8,7 +8,7 @@
 
 enum { HEAD_CHANNELS = 64 }; /* the channels of a head in every GPT-2 */
 
-/* ---- reading -------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 struct statements read_statements(const char *path, struct safetensors *const *files, size_t n_files)
 {
@@ -95,7 +95,7 @@ static bool expect_number(const struct statement *statement, const char *path, c
     return said > 0;
 }
 
-/* ---- what is computed ------------------------------------------------------------------------------------------ */
+/* ---- what is computed -------------------------------------------------------------------------------------------- */
 
 /* Fields that change what a model computes, and a JSON array of the values that mean what is computed here; null and no
  * field mean the first.  Four names mean the tanh form of GELU. */
@@ -153,7 +153,7 @@ void refuse_if_other_computation(const struct statements *statements)
         refuse_if_other(&statements->all[i]);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 static void expect_sizes_said(const struct statement *statement, const char *path, const struct config *config)
 {
@@ -217,7 +217,7 @@ int count_heads(const struct statements *statements, const char *path, int chann
     return channels / HEAD_CHANNELS;
 }
 
-/* ---- the head --------------------------------------------------------------------------------------------------- */
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
 
 bool says_tied(const struct statement *statement) { return json_is_true(field_of(statement, TIED_FIELD)); }
 

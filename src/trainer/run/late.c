@@ -43,7 +43,7 @@ void stop_late(struct list *list)
     list->running->late_tasks = NULL;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 static bool has_slot(const struct list *list, uint32_t iteration) { return slot_of(&list->pool->slots, iteration) > 0; }
 
@@ -135,7 +135,7 @@ void issue_late(const struct issue *issue)
     give_to_lane(new_job(issue, flight, task->lane->device->is_host ? run_late : issue_late_copy));
 }
 
-/* ---- tasks that stand aside ------------------------------------------------------------------------------------ */
+/* ---- tasks that stand aside -------------------------------------------------------------------------------------- */
 
 /* No task of the training waits for jobs that stand aside, which would otherwise take host cores from tasks that are
  * waited for.  A low priority would not do: it is a share, which comes in slices that the others wait for.  From a

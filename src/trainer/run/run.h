@@ -23,7 +23,7 @@
 
 #include "trainer/step/list.h"
 
-/* ---- the runs of a list ---------------------------------------------------------------------------------------- */
+/* ---- the runs of a list ------------------------------------------------------------------------------------------ */
 
 struct task_flight { /* a run of a task, from when it is issued until it is retired */
     uint32_t iteration;
@@ -62,18 +62,18 @@ struct running {
     struct late_tasks *late_tasks; /* NULL: tasks that need a slot do not run */
 };
 
-/* ---- prepare.c ------------------------------------------------------------------------------------------------- */
+/* ---- prepare.c --------------------------------------------------------------------------------------------------- */
 
 /* Calls place() and depend(), then prepares kernels and their arguments.  Returns NULL, or place()'s problem. */
 struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_t n);
 
-/* ---- alone.c --------------------------------------------------------------------------------------------------- */
+/* ---- alone.c ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the task in that iteration on this thread and waits for it; no other thread may use the list.  Its times are
  * left in *flight.  There `queued` (0: the task is queued now) and `mark` are kept, and all else is overwritten. */
 void run_alone(struct list *list, const struct task *task, uint32_t iteration, struct task_flight *flight);
 
-/* ---- execute.c ------------------------------------------------------------------------------------------------- */
+/* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
 /* Issues that iteration of the list, as soon as the compute lanes have ended the iteration ISSUED_AHEAD before it and
  * no task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
@@ -87,7 +87,7 @@ struct serial_runner {
     void (*end)(void *begun);
 };
 
-/* ---- execution ------------------------------------------------------------------------------------------------- */
+/* ---- execution --------------------------------------------------------------------------------------------------- */
 
 /* How lists run in this process.  `serial`, `serial_runner` and `watch` are set before the first execute(). */
 struct execution {
@@ -152,7 +152,7 @@ struct observer {
 void add_observer(struct observer *observer);
 void remove_observer(struct observer *observer);
 
-/* ---- thread.c: threads of host lanes and forwarders ------------------------------------------------------------ */
+/* ---- thread.c: threads of host lanes and forwarders -------------------------------------------------------------- */
 
 /* Waits until all jobs of the thread are finished, ends it and sets *thread to NULL.  Does nothing for NULL. */
 void stop_thread(struct host_thread **thread);

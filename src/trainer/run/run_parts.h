@@ -59,7 +59,7 @@ void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
 /* --serial: runs one task after another, on this thread.  Bits of other runs must be those of such a run. */
 void execute_serial(struct list *list, uint32_t iteration);
 
-/* ---- issue.c --------------------------------------------------------------------------------------------------- */
+/* ---- issue.c ----------------------------------------------------------------------------------------------------- */
 
 struct issue { /* a run that is being issued, and the events that it waits for */
     struct list *list;
@@ -82,7 +82,7 @@ _Noreturn void fail_task(const struct list *list, const struct task *task, uint3
  * the host's clock.  driver_end: as `last_end` of event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t lane_free, uint64_t *driver_end);
 
-/* ---- observe.c: these call the functions of the same name that observers have ----------------------------------- */
+/* ---- observe.c: these call the functions of the same name that observers have ------------------------------------ */
 
 void tell_issuing(struct list *list, const struct task *task, uint32_t iteration);
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
@@ -163,7 +163,7 @@ void add_foreign_events(struct job *job);
  * run. */
 void forward_end(struct job *job);
 
-/* ---- late.c: tasks that may be skipped at the last moment ------------------------------------------------------- */
+/* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */
 
 struct late_tasks { /* what late.c knows of a list whose tasks that need a slot run */
     slot_asker *ask;

@@ -74,7 +74,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
 
 /* ---- a first reading ends here ---- */
 
-/* ---- the command line ------------------------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------------------------- */
 
 static void apply_config(const struct usage *usage, const char *config)
 {
@@ -113,7 +113,7 @@ static struct past read_past(const struct usage *usage, int argc, char **argv)
     return past;
 }
 
-/* ---- for others ------------------------------------------------------------------------------------------------- */
+/* ---- for others -------------------------------------------------------------------------------------------------- */
 
 uint32_t last_step(const struct settings *settings)
 {

@@ -36,7 +36,7 @@
 #include "task.h"   /* defines: task, and what it is made of: access, arg, grid, edge; role, tags; when, condition */
 #include "tensor.h" /* defines: tensor, slots, pool, memory_class */
 
-/* ---- a list: list.c -------------------------------------------------------------------------------------------- */
+/* ---- a list: list.c ---------------------------------------------------------------------------------------------- */
 
 struct level { /* from this position on, until its next level, a device holds this number of bytes */
     int device, position;
@@ -142,7 +142,7 @@ void permute_tasks(struct list *list, size_t first, const size_t *positions, siz
 /* Puts the task right after `where`, while the list is edited. */
 void link_behind(struct task *task, struct task *where);
 
-/* ---- after.c --------------------------------------------------------------------------------------------------- */
+/* ---- after.c ----------------------------------------------------------------------------------------------------- */
 
 enum step_waited { SAME_STEP, STEP_BEFORE };
 

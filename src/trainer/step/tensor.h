@@ -9,7 +9,7 @@
 
 #include "trainer/device/device.h"
 
-/* ---- tensors (tensor.c) ---------------------------------------------------------------------------------------- */
+/* ---- tensors (tensor.c) ------------------------------------------------------------------------------------------ */
 
 /* What a tensor holds.  No tensor has the class MEM_BUFFERS: reports count tensors there that as_buffer() has
  * marked. */

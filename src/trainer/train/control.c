@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* ---- the control block ----------------------------------------------------------------------------------------- */
+/* ---- the control block ------------------------------------------------------------------------------------------- */
 
 /* Values that follow from others are computed in double precision; adamw.cl says why. */
 static void prepare_control(void *argument, const struct task *task, uint32_t iteration)
@@ -70,7 +70,7 @@ struct tensor *new_losses(struct trainer *trainer)
     return losses;
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 /* Reads the data-parallel ranks' loss sums, then the state of the norm's rank. */
 static void report_step(void *argument, const struct task *task, uint32_t iteration)

@@ -28,7 +28,7 @@ struct progress {
     uint64_t begun_ns; /* when the run began */
 };
 
-/* ---- before the first step ------------------------------------------------------------------------------------- */
+/* ---- before the first step --------------------------------------------------------------------------------------- */
 
 /* Prints the floor of a made text.  Where tokens are not bytes, only the information in the text is known. */
 static void print_floor(const struct dataset *dataset, int seq_len)
@@ -126,7 +126,7 @@ struct progress *begin_progress(struct trainer *trainer)
     return progress;
 }
 
-/* ---- a step ---------------------------------------------------------------------------------------------------- */
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
 
 /* Prints a step's line.  On a terminal it leaves out what is only for the log. */
 static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
@@ -231,7 +231,7 @@ void show_evaluation(struct progress *progress, uint32_t step, double loss)
 
 uint64_t run_began(const struct trainer *trainer) { return trainer->progress->begun_ns; }
 
-/* ---- after the last step --------------------------------------------------------------------------------------- */
+/* ---- after the last step ----------------------------------------------------------------------------------------- */
 
 /* Says something of the device only if the run took long enough, and nothing held its steps. */
 static bool shows_rate(const struct progress *progress)

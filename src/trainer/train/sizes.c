@@ -9,7 +9,7 @@
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
 
-/* ---- the mesh --------------------------------------------------------------------------------------------------- */
+/* ---- the mesh ---------------------------------------------------------------------------------------------------- */
 
 /* Does the command line of this run ask for the option?  If not, a value that it has comes from the resumed run,
  * which may have had another mesh. */
@@ -75,7 +75,7 @@ void set_mesh(struct trainer *trainer)
     must(tp_problem(&trainer->config, &trainer->mesh));
 }
 
-/* ---- the batch -------------------------------------------------------------------------------------------------- */
+/* ---- the batch --------------------------------------------------------------------------------------------------- */
 
 static const double MOST_SEQUENCES = 1e6;    /* what --batch takes */
 static const double MOST_LAYER_PASSES = 1e5; /* layers x micro-batches, each of some thirty tasks of the list */

@@ -27,7 +27,7 @@
 #include "trainer/run/run.h"           /* defines: list, task, tensor, machine, execute, execution, observer */
 #include "trainer/settings/settings.h" /* defines: settings, usage, source, rate */
 
-/* ---- trainer.c ------------------------------------------------------------------------------------------------- */
+/* ---- trainer.c --------------------------------------------------------------------------------------------------- */
 
 struct result {        /* what the report task says of one training step */
     double loss;       /* mean over the step's tokens, in nats */
@@ -183,17 +183,17 @@ _Noreturn void fail_model_not_finite(const struct trainer *trainer, uint32_t ste
  * after every round; where it says false the rest is left out, and there is no loss: NAN. */
 double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *), void *context);
 
-/* ---- sizes.c --------------------------------------------------------------------------------------------------- */
+/* ---- sizes.c ----------------------------------------------------------------------------------------------------- */
 
 /* The mesh that --mesh asks for, of that many devices; 0: of as many as it names.  Its layers are not cut yet. */
 struct mesh wanted_mesh(const struct settings *settings, int devices);
 
-/* ---- vocabulary.c ---------------------------------------------------------------------------------------------- */
+/* ---- vocabulary.c ------------------------------------------------------------------------------------------------ */
 
 /* The tokenizer of the source, a saved model, as a data set without tokens (yard sample). */
 struct dataset *open_vocabulary(const struct settings *settings, int vocab);
 
-/* ---- sampler.c ------------------------------------------------------------------------------------------------- */
+/* ---- sampler.c --------------------------------------------------------------------------------------------------- */
 
 /* Continues a text by `count` tokens, and prints all of it token by token. */
 void sample_text(struct trainer *trainer, const char *prompt, int count);

@@ -109,7 +109,7 @@ void show_results(struct loop_state *loop_state, uint32_t step);
 /* What happens after a step, with nothing in flight: it is evaluated and saved where that is due. */
 void after_step(struct loop_state *loop_state, uint32_t step);
 
-/* ---- vocabulary.c ---------------------------------------------------------------------------------------------- */
+/* ---- vocabulary.c ------------------------------------------------------------------------------------------------ */
 
 /* The data of --data and --val-data, as tokens of the source's tokenizer, or, without a source, of their own.  vocab:
  * the source's; 0: there is none. */

@@ -104,7 +104,7 @@ struct process_facts *this_process = &own_facts;
 
 double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq_len; }
 
-/* ---- opening --------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 struct machine *open_machine_for(const struct settings *settings, bool separate)
 {
@@ -146,7 +146,7 @@ size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
     return n;
 }
 
-/* ---- a trainer: its parts --------------------------------------------------------------------------------------- */
+/* ---- a trainer: its parts ---------------------------------------------------------------------------------------- */
 
 static void set_rate(struct trainer *trainer)
 {
@@ -165,7 +165,7 @@ static void set_rate(struct trainer *trainer)
             (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
 }
 
-/* ---- a trainer -------------------------------------------------------------------------------------------------- */
+/* ---- a trainer --------------------------------------------------------------------------------------------------- */
 
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted)

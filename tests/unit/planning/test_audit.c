@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <strings.h>
 
-/* ---- lists ------------------------------------------------------------------------------------------------------ */
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 enum { WARM_UP = 3 }; /* steps: then Adam's m and v are not zero any more */
 
@@ -46,7 +46,7 @@ static void start_again(struct trainer *trainer, struct list *list)
     drain(list);
 }
 
-/* ---- declaring otherwise ---------------------------------------------------------------------------------------- */
+/* ---- declaring otherwise ----------------------------------------------------------------------------------------- */
 
 static const char *const mode_name[] = {"none", "read", "write", "both"};
 
@@ -202,7 +202,7 @@ TEST(every_declaration_matters)
     assert_above(tally.at_task, 500);
 }
 
-/* ---- which kernels there are ------------------------------------------------------------------------------------ */
+/* ---- which kernels there are ------------------------------------------------------------------------------------- */
 
 /* Kernels that no list of this test has: bench.cl has those that are timed by themselves, and fill serves --zero 2 and
  * tests. */

@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-/* ---- by hand ------------------------------------------------------------------------------------------------------
+/* ---- by hand --------------------------------------------------------------------------------------------------------
  *
  * Two devices and the host; microseconds.  Steps end at 100, 200 and 300, so the window is from 100 to 300.
  *
@@ -125,7 +125,7 @@ TEST(each_cause_is_what_was_worked_out_by_hand)
     free_trace(trace);
 }
 
-/* ---- a second reckoning -------------------------------------------------------------------------------------------
+/* ---- a second reckoning ---------------------------------------------------------------------------------------------
  *
  * Moment by moment, straight from the definition, and from the tables alone: between two neighbouring times of any
  * record nothing changes.

@@ -18,7 +18,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* ---- reading them ---------------------------------------------------------------------------------------------- */
+/* ---- reading them ------------------------------------------------------------------------------------------------ */
 
 static const char profile_text[] = "# made by hand\n"
                                    "device = some device\ndriver = 1.0\nengine = own\nunits = 2\nvector = 8\n"
@@ -121,10 +121,10 @@ TEST(missing_lines_are_named)
 {
     static const char *const needed[] = {"device", "driver", "engine", "units", "vector", "shape", "link upload"};
     for (size_t i = 0; i < COUNT(needed); i++) {
-        const char *at = strstr(profile_text, needed[i]), *name = needed[i];
+        const char *at = strstr(profile_text, needed[i]);
         char part[64];
         char *text = lasting("%.*s%s", (int)(at - profile_text), profile_text, at + strcspn(at, "\n"));
-        snprintf(part, sizeof part, "lack.txt: `%s", name);
+        snprintf(part, sizeof part, "lack.txt: `%s", needed[i]);
         expect_refusal(read_file, write_file("lack.txt", text, strlen(text)), EXIT_USAGE, part);
     }
     expect_refusal(read_file, (void *)"no/such/file", EXIT_IO, "no/such/file");
@@ -176,7 +176,8 @@ TEST(a_task_costs_what_its_profile_says)
     free_costs(costs);
 }
 
-/* A copy: 800 bytes to the device, 1600 with what is read.  `link` alone changes it, `device` does not. */
+/* A copy of 800 bytes moves 1600: it reads as many as it writes.  The scale of links changes its time, and that of
+ * devices does not. */
 TEST(a_copy_costs_what_its_link_says)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
@@ -228,9 +229,12 @@ TEST(hardware_costs_are_those_of_the_roofline)
     expect_cost(paper.costs, &host, 2000 + 4000, COST_MODELLED);
     paper.costs->units = 8;
     paper.costs->scale_device = 1;
-    bytes.file = flops.file = "x.cl";
+    bytes.file = "x.cl";
+    flops.file = "x.cl";
     for (size_t groups = 1; groups <= 20; groups++) {
-        bytes.grid = flops.grid = (struct grid){1, {groups * 64, 1, 1}, {64, 1, 1}};
+        struct grid grid = {1, {groups * 64, 1, 1}, {64, 1, 1}};
+        bytes.grid = grid;
+        flops.grid = grid;
         expect_cost(paper.costs, &bytes, 1000 + 4000 * 8.0 / (double)MIN(groups, 8), COST_MODELLED);
         expect_cost(paper.costs, &flops, 1000 + 1e6, COST_MODELLED); /* a product */
     }
@@ -285,7 +289,7 @@ TEST(what_if_scales_costs_and_refuses_other_words)
     end_paper(&paper);
 }
 
-static void check_print(void *changed)
+static void read_with_change(void *changed)
 {
     struct costs *costs = read_costs(write_file("profile.txt", profile_text, strlen(profile_text)));
     struct device device = {.name = "some device", .units = 2, .shape.vector = 8};
@@ -303,9 +307,10 @@ static void check_print(void *changed)
 
 TEST(another_fingerprint_is_refused)
 {
-    expect_refusal(check_print, (void *)"device", EXIT_USAGE, "device \"some device\", but this run has \"another\"");
-    expect_refusal(check_print, (void *)"units", EXIT_USAGE, "units \"2\", but this run has \"4\"");
-    expect_refusal(check_print, (void *)"vector", EXIT_USAGE, "vector \"8\", but this run has \"4\"");
-    expect_refusal(check_print, (void *)"engine", EXIT_USAGE, "engine \"own\", but this run has \"clblast\"");
-    assert_int_equal(run_child(check_print, (void *)"nothing").code, 0);
+    expect_refusal(read_with_change, (void *)"device", EXIT_USAGE,
+                   "device \"some device\", but this run has \"another\"");
+    expect_refusal(read_with_change, (void *)"units", EXIT_USAGE, "units \"2\", but this run has \"4\"");
+    expect_refusal(read_with_change, (void *)"vector", EXIT_USAGE, "vector \"8\", but this run has \"4\"");
+    expect_refusal(read_with_change, (void *)"engine", EXIT_USAGE, "engine \"own\", but this run has \"clblast\"");
+    assert_int_equal(run_child(read_with_change, (void *)"nothing").code, 0);
 }

@@ -227,23 +227,24 @@ TEST(undo_leaves_nothing)
     assert_ptr_equal(part->device, paper->device);
     assert_int_equal(paper->pool->n, n + 1);
     for (size_t i = 0; i < paper->pool->n; i++) { /* each storage knows the views that are left, and no others */
-        size_t views = 0, chain = 0;
+        size_t views = 0;                         /* tensors of the pool in the storage */
+        size_t chained = 0;                       /* tensors that its chain of views leads to */
         const struct tensor *storage = paper->pool->tensors[i];
         for (size_t k = 0; k < paper->pool->n; k++)
             if (paper->pool->tensors[k]->storage == storage)
                 views++;
         for (const struct tensor *one = storage; one && storage->storage == storage; one = one->view) {
             assert_ptr_equal(one->storage, storage);
-            chain++;
+            chained++;
         }
-        assert_int_equal(chain, views);
+        assert_int_equal(chained, views);
     }
     uint64_t last = diamond.i->origin;
     assert_int_equal(add_named(&diamond, "next")->origin, last + 1);
     end_paper(paper);
 }
 
-/* Slices and repeats are of the task's message, what stands in for it too, and what is added beside it is not. */
+/* Slices, repeats and stand-ins of a task belong to its message.  What is added beside the task does not. */
 TEST(messages_are_handed_on)
 {
     struct diamond diamond = new_diamond();
@@ -354,7 +355,7 @@ TEST(copies_within_a_storage_are_work)
     end_paper(&diamond.paper);
 }
 
-/* The word says whether the task works, and is no work itself. */
+/* A task reads a word on the host that says whether it runs.  These bytes do not count as its work. */
 TEST(looking_at_a_word_is_no_work)
 {
     struct diamond diamond = new_diamond();
@@ -369,8 +370,12 @@ TEST(looking_at_a_word_is_no_work)
     end_paper(&diamond.paper);
 }
 
-/* A word for each task: fwd reads w, own writes it too; on the host upd makes w's mirror anew; up copies that to w, and
- * off its first half to w's second. */
+/* Counts the guest uses of w in a list with a task for each word:
+ *
+ *     fwd   reads w               upd   makes w's mirror anew, on the host
+ *     own   reads and writes w    up    copies the mirror to w
+ *                                 off   copies the mirror's first half to w's second half
+ */
 static size_t guest_uses(const char *words)
 {
     struct paper paper = new_paper(1, &slow_speeds);
@@ -379,9 +384,9 @@ static size_t guest_uses(const char *words)
                   *a = new_words(&paper, paper.device, "a", 512, TRANSIENT);
     struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
     struct edit *edit = open_edit(paper.list);
-    struct tensor *tensor = mirror(edit, w, paper.host);
-    struct tensor *from = new_range(paper.pool, tensor, "front", 0, tensor->bytes / 2);
-    struct tensor *to = new_range(paper.pool, w, "back", tensor->bytes / 2, tensor->bytes);
+    struct tensor *mirrored = mirror(edit, w, paper.host);
+    struct tensor *from = new_range(paper.pool, mirrored, "front", 0, mirrored->bytes / 2);
+    struct tensor *to = new_range(paper.pool, w, "back", w->bytes / 2, w->bytes);
     char *rest = lasting("%s", words);
     for (char *word; (word = strsep(&rest, " "));) {
         insert_behind(edit, last);
@@ -390,9 +395,9 @@ static size_t guest_uses(const char *words)
         else if (strcmp(word, "own") == 0)
             last = add_paper(&paper, compute, "own", w, w, NULL);
         else if (strcmp(word, "upd") == 0)
-            last = add_paper(&paper, cpu, "upd", tensor, NULL, NULL);
+            last = add_paper(&paper, cpu, "upd", mirrored, NULL, NULL);
         else if (strcmp(word, "up") == 0)
-            last = add_copy(paper.list, paper.device->lanes[LANE_UPLOAD], "up", w, tensor);
+            last = add_copy(paper.list, paper.device->lanes[LANE_UPLOAD], "up", w, mirrored);
         else
             last = add_copy(paper.list, paper.device->lanes[LANE_UPLOAD], "off", to, from);
     }

@@ -73,7 +73,7 @@ static bool poll_trace(struct trace_follow *follow)
     return changed;
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 /* Many small polls find what one reading finds. */
 TEST(polls_add_up_to_the_trace)
@@ -170,7 +170,7 @@ LONG_TEST(a_ring_that_is_overwritten_gives_no_torn_record)
     trace_follow_close(followed);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void expect_poll_problem(struct trace_follow *follow, const char *part)
 {
@@ -215,7 +215,7 @@ TEST(a_file_that_is_cut_or_changed_under_the_reader_is_a_problem)
     trace_follow_close(followed);
 }
 
-/* ---- the trainer ----------------------------------------------------------------------------------------------- */
+/* ---- the trainer ------------------------------------------------------------------------------------------------- */
 
 /* The child is killed when this program ends, as it may in the midst of a test that fails. */
 static pid_t fork_mortal(void)

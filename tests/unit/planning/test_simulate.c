@@ -27,7 +27,7 @@ static void expect_times(const struct simulation *simulation, int iteration, con
     }
 }
 
-/* ---- by hand ---------------------------------------------------------------------------------------------------- */
+/* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
 /* Uploads of 2 and computations of 3 s, p and both d persist:
  *
@@ -96,7 +96,7 @@ TEST(the_critical_path_is_one_step_long)
     end_paper(&paper);
 }
 
-/* ---- relations that hold for every list ------------------------------------------------------------------------- */
+/* ---- relations that hold for every list -------------------------------------------------------------------------- */
 
 enum { RANDOM_TASKS = 40, RANDOM_TENSORS = 12 };
 

@@ -20,7 +20,7 @@
 #include <math.h>
 #include <signal.h>
 
-/* ---- writing and reading --------------------------------------------------------------------------------------- */
+/* ---- writing and reading ----------------------------------------------------------------------------------------- */
 
 TEST(what_is_written_is_read)
 {
@@ -161,7 +161,7 @@ TEST(only_plain_files_are_replaced)
     expect_refusal(create_at, temp_path("no/such/folder"), EXIT_IO, "no/such/folder");
 }
 
-/* A run's trace is its own until it is closed, and so is a file of another kind. */
+/* No other run replaces a trace until it is closed. */
 static void replace_trace(void *path)
 {
     struct trace_writer *writer = trace_create(path, &example_trace, 4);
@@ -192,7 +192,7 @@ TEST(a_trace_has_one_writer)
     create_at(temp_path("dangling"));
 }
 
-/* ---- damaged files --------------------------------------------------------------------------------------------- */
+/* ---- damaged files ----------------------------------------------------------------------------------------------- */
 
 static void expect_damage(const char *path)
 {
@@ -329,13 +329,12 @@ TEST(damaged_files_are_refused)
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
 TEST(random_damage_never_crashes)
 {
-    size_t n, at;
     struct trace *trace = trace_open(make_example("layout.trace"));
-    n = trace->header.records_at + trace->n_records * sizeof *trace->records;
+    size_t n = trace->header.records_at + trace->n_records * sizeof *trace->records;
     free_trace(trace);
     for (uint32_t i = 0; i < 300; i++) {
         struct random4 random4 = random_words(1, STREAM_TEST, 0, i);
-        at = random4.word[0] % n;
+        size_t at = random4.word[0] % n;
         bool is_extreme = random4.word[2] % 3 == 0;
         uint32_t value = is_extreme ? UINT32_MAX : random4.word[1];
         const char *path = patched("random.trace", at, &value, 1 + random4.word[3] % 4);
@@ -359,7 +358,7 @@ TEST(texts_cannot_reach_the_terminal)
     free_trace(trace);
 }
 
-/* ---- usage ----------------------------------------------------------------------------------------------------- */
+/* ---- usage ------------------------------------------------------------------------------------------------------- */
 
 static size_t open_files(void)
 {

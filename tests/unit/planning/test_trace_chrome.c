@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-/* ---- Chrome's JSON --------------------------------------------------------------------------------------------- */
+/* ---- Chrome's JSON ----------------------------------------------------------------------------------------------- */
 
 /* The example, with what measured times do: a slice that starts 3 ns before the one before it on its lane ended, a
  * consumer that starts before its producer ended, one that starts before its producer started, and no length. */

@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <math.h>
 
-/* ---- summary --------------------------------------------------------------------------------------------------- */
+/* ---- summary ----------------------------------------------------------------------------------------------------- */
 
 static void expect_lane(const json_t *summary, const char *name, double busy_us)
 {
@@ -255,7 +255,7 @@ TEST(an_empty_trace_has_a_summary)
     json_decref(json);
 }
 
-/* ---- diff ------------------------------------------------------------------------------------------------------ */
+/* ---- diff -------------------------------------------------------------------------------------------------------- */
 
 /* One step: load 7 longer and fwd 1 3 shorter than the example's medians (20, 30, 70, 50; eval 40). */
 TEST(a_diff_names_what_is_longer_and_shorter)

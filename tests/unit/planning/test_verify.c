@@ -195,7 +195,7 @@ TEST(bytes_freed_too_early_are_found)
     free_trainer(trainer);
 }
 
-/* ---- swapping: copies that change nothing, and such that do ---------------------------------------------------- */
+/* ---- swapping: copies that change nothing, and such that do ------------------------------------------------------ */
 
 /* a goes out to h and comes back as b, which g reads; w persists.
  *

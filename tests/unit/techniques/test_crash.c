@@ -26,7 +26,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
-/* ---- the calls -------------------------------------------------------------------------------------------------- */
+/* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 static const char *const fault_name[FAULTS] = {"none", "EIO", "disk full", "short write", "kill", "kill after"};
 static struct {
@@ -169,7 +169,7 @@ static const char *watch_folder(const char *name)
     return watched;
 }
 
-/* ---- what is saved ---------------------------------------------------------------------------------------------- */
+/* ---- what is saved ----------------------------------------------------------------------------------------------- */
 
 static const struct config sizes = {.layers = 1, .heads = 2, .channels = 8, .seq_len = 4, .vocab = 9, .tied = true};
 
@@ -259,7 +259,7 @@ static void fail_every_call(bool simple)
 TEST(no_call_that_fails_harms_a_checkpoint) { fail_every_call(false); }
 LONG_TEST(no_call_that_fails_harms_a_checkpoint_without_exchange) { fail_every_call(true); }
 
-/* ---- the power goes --------------------------------------------------------------------------------------------- */
+/* ---- the power goes ---------------------------------------------------------------------------------------------- */
 
 struct call {
     const char *what;
@@ -462,7 +462,7 @@ static void free_disk(struct disk *disk)
     n_twins = 0;
 }
 
-/* ---- what is left ----------------------------------------------------------------------------------------------- */
+/* ---- what is left ------------------------------------------------------------------------------------------------ */
 
 static void put_file(struct draws *draws, struct node *node, const char *path)
 {

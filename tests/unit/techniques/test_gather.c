@@ -14,7 +14,7 @@
 #include "tests/support/support.h"
 #include "tests/support/support_training.h"
 
-/* ---- windows ---------------------------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 /* Is it gathered parameters on the first device? */
 static bool is_gathered(const struct tensor *tensor)

@@ -119,8 +119,7 @@ static void print_update(FILE *file, const struct instance *instance, int layer,
     if (cpu)
         fprintf(file, "task update host.cpu %dus", instance->update_on_cpu[layer]);
     else
-        fprintf(file, "task update gpu.compute %dus cpu=%dus", instance->update[layer],
-                instance->update_on_cpu[layer]);
+        fprintf(file, "task update gpu.compute %dus cpu=%dus", instance->update[layer], instance->update_on_cpu[layer]);
     fprintf(file, " layer=%d role=update reads=", layer);
     print_tensors(file, cpu ? "hg hw m" : "g w m", layer);
     fprintf(file, " writes=");

@@ -136,7 +136,7 @@ TEST(copies_leave_room_for_the_guard)
         test_failed("a step is %.4f times as long as in all memory, expected at most 1.01\n", longer);
 }
 
-/* Out after its maker, in before its reader, and no copy later than it is needed: there is time for all. */
+/* A tensor leaves after its maker and is back before its reader: there is time for all copies. */
 TEST(copies_of_a_swap_hide_where_there_is_time)
 {
     json_t *json = plan_six(240 * MIB, "", AUTO), *move;
@@ -225,11 +225,14 @@ TEST(times_count_from_the_first_task)
 /* On a host without room all is made again, as with --recompute auto. */
 TEST(the_hosts_memory_counts)
 {
+    static const struct {
+        const char *more, *options;
+    } ways[] = {{"device host memory=1\n", AUTO}, {"", "--recompute auto"}};
     json_t *json = plan_six(240 * MIB, "device host memory=64M\n", AUTO), *move;
     size_t i;
     assert_at_most(number_at(json, "peak_bytes.host.after"), 64 * MIB);
-    for (int k = 0; k < 2; k++) {
-        json = plan_six(240 * MIB, k ? "" : "device host memory=1\n", k ? "--recompute auto" : AUTO);
+    for (size_t k = 0; k < COUNT(ways); k++) {
+        json = plan_six(240 * MIB, ways[k].more, ways[k].options);
         json_array_foreach(json_object_get(json, "moves"), i, move)
         {
             assert_string_equal(text_at(move, "how"), "recompute");
@@ -359,29 +362,33 @@ static struct state train_within(const char *words, bool serial, size_t budget)
     return all;
 }
 
-/* [0] what a plan that keeps all takes, [1] what a refusal says is enough. */
-static void ask_budgets(const char *words, size_t budget[2])
+struct budgets {  /* bytes of a device */
+    size_t all;   /* with which nothing leaves */
+    size_t least; /* which a refusal says is enough */
+};
+
+static struct budgets ask_budgets(const char *words)
 {
+    struct budgets budgets = {0};
     struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
     json_t *peaks = json_object_get(reports.reports[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;
-    budget[0] = 0;
     json_object_foreach(peaks, name, peak)
     {
         if (strcmp(name, "host") != 0)
-            budget[0] = MAX(budget[0], (size_t)number_at(peak, "before"));
+            budgets.all = MAX(budgets.all, (size_t)number_at(peak, "before"));
     }
-    budget[1] = budget_in(expect_yard(EXIT_USAGE, "", "plan %s --device-mem 1", words).err);
+    budgets.least = budget_in(expect_yard(EXIT_USAGE, "", "plan %s --device-mem 1", words).err);
     free_trainer(trainer);
+    return budgets;
 }
 
 static void expect_same_training(const char *mesh, const char *swap, double share, int64_t delays)
 {
     char *plain = lasting(TINY "%s", mesh), *asked = lasting("%s %s", plain, swap);
-    size_t budget[2];
-    ask_budgets(asked, budget);
-    size_t chosen = budget[1] + (size_t)(share * (double)(budget[0] - budget[1]));
+    struct budgets budgets = ask_budgets(asked);
+    size_t chosen = budgets.least + (size_t)(share * (double)(budgets.all - budgets.least));
     char *words = lasting("%s --device-mem %zu --delay-seed %lld", asked, chosen, (long long)delays);
     struct state expected = train_within(plain, true, 0), found = train_within(words, false, chosen);
     expect_same_bits(words, found.values, expected.values, expected.n);
@@ -393,9 +400,8 @@ static void expect_same_training(const char *mesh, const char *swap, double shar
 TEST(a_trial_gives_a_swap_plan_its_times)
 {
     need_own_products();
-    size_t budget[2];
-    ask_budgets(TINY AUTO, budget);
-    expect_yard(EXIT_OK, "stall", "train --steps 1 --sample-tokens 0 " TINY AUTO " --device-mem %zu", budget[1]);
+    expect_yard(EXIT_OK, "stall", "train --steps 1 --sample-tokens 0 " TINY AUTO " --device-mem %zu",
+                ask_budgets(TINY AUTO).least);
 }
 
 /* YARD_CASES=N: so many meshes, orders, classes and budgets at random. */

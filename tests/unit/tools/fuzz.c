@@ -27,7 +27,7 @@
 #define SERVER "data/hardware/server.txt"
 enum { HANG_SECONDS = 30, MOST_WORDS = 16, START = 2048 };
 
-/* ---- readers that no command runs without a device -------------------------------------------------------------- */
+/* ---- readers that no command runs without a device --------------------------------------------------------------- */
 
 static int read_tensors(int n, char **words)
 {

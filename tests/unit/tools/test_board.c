@@ -67,7 +67,7 @@ static struct problem *try_behind(struct board *board, size_t task, const struct
     return try_move(board, &(struct move){task, (size_t)list->tasks[task]->lane->index, behind}, place);
 }
 
-/* ---- lists of data/ --------------------------------------------------------------------------------------------- */
+/* ---- lists of data/ ---------------------------------------------------------------------------------------------- */
 
 /* Each device sends to all others, and all begin with device a, whose link is then full while the other links wait.
  * Two moves change this: b sends to a when it has sent to the others, and c begins with d. */
@@ -173,7 +173,7 @@ TEST(clipping_waits_for_the_backward_that_was_moved_behind_the_last)
     free_list_and_machine(list);
 }
 
-/* ---- any list, any moves ---------------------------------------------------------------------------------------- */
+/* ---- any list, any moves ----------------------------------------------------------------------------------------- */
 
 enum { TENSORS = 8, CASES = 60, MOVES = 12 };
 

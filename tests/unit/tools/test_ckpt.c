@@ -123,7 +123,8 @@ static json_t *tokenizer_of_bytes(void)
 /* The tokens of Hugging Face's vocabulary are bytes, written in GPT-2's alphabet: a space is U+0120. */
 TEST(the_tokenizer_of_bytes_is_exported_in_the_alphabet_of_gpt2)
 {
-    json_t *tokenizer = tokenizer_of_bytes(), *vocab = json_at(tokenizer, "model.vocab");
+    json_t *tokenizer = tokenizer_of_bytes();
+    json_t *vocab = json_at(tokenizer, "model.vocab");
     assert_int_equal(json_object_size(vocab), 256);
     assert_close(number_at(vocab, "A"), 'A', 0);
     assert_close(number_at(vocab, "\u0120"), ' ', 0);

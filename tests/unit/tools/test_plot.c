@@ -118,7 +118,7 @@ TEST(equal_runs_are_named)
     free_canvas(without);
 }
 
-/* ---- what is drawn --------------------------------------------------------------------------------------------- */
+/* ---- what is drawn ----------------------------------------------------------------------------------------------- */
 
 static void add_point(struct series *to, struct point point)
 {
@@ -213,7 +213,7 @@ TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
     empty_plot(&above);
 }
 
-/* Of a hundred losses one far below the rest is left out, but neither one a little below it nor the last. */
+/* One of a hundred losses is left out if it is far below the rest, but neither if it is a little below nor the last. */
 TEST(a_logarithmic_axis_leaves_out_what_is_far_below)
 {
     for (int far = 0; far < 2; far++) {
@@ -294,7 +294,7 @@ TEST(a_floor_that_runs_share_is_drawn_once)
     }
 }
 
-/* ---- the picture ----------------------------------------------------------------------------------------------- */
+/* ---- the picture ------------------------------------------------------------------------------------------------- */
 
 static uint32_t number_at(const unsigned char *bytes)
 {
@@ -385,7 +385,7 @@ static struct canvas *canvas_with(enum font font, const char *text, int right)
     return canvas;
 }
 
-/* Of a text that is cut at least two letters or digits are left in front of the ellipsis, or nothing. */
+/* A text that is cut keeps at least two letters or digits in front of the ellipsis, or nothing. */
 TEST(cut_text_says_something)
 {
     static const char *const texts[] = {"<- 256, 16", "forward", "→ Ωμέγα"};
@@ -450,7 +450,7 @@ TEST(text_that_does_not_fit_ends_in_an_ellipsis)
     }
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 struct command {
     int argc;

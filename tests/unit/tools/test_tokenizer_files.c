@@ -12,7 +12,7 @@
 #include "tests/support/support_tokens.h"
 #include "trainer/file/file.h"
 
-/* ---- as text and as JSON ---------------------------------------------------------------------------------------- */
+/* ---- as text and as JSON ----------------------------------------------------------------------------------------- */
 
 static void expect_same_tokens(const struct bpe *a, const struct bpe *b, const struct text *text)
 {

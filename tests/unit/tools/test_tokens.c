@@ -62,7 +62,7 @@ CASE(learn)
     publish_text(variable("OUT"), out);
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 /* Words and added tokens with a bar after each. */
 struct listing {
@@ -131,7 +131,7 @@ TEST(words_are_those_of_gpt2)
     free_bpe(bpe);
 }
 
-/* ---- encoding and decoding -------------------------------------------------------------------------------------- */
+/* ---- encoding and decoding --------------------------------------------------------------------------------------- */
 
 /* Merges the pair everywhere in the tokens, from left to right.  Returns how many tokens are left. */
 static size_t merge_all(uint16_t *tokens, size_t n, const struct merge *merge)
@@ -374,7 +374,7 @@ TEST(what_no_token_has_decodes_to_a_mark)
     free_bpe(bpe);
 }
 
-/* ---- learning --------------------------------------------------------------------------------------------------- */
+/* ---- learning ---------------------------------------------------------------------------------------------------- */
 
 /* The textbook's way: for each merge all pairs of all words, which lie one after another with ends between, are counted
  * anew. */

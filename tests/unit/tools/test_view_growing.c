@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* ---- bit by bit ------------------------------------------------------------------------------------------------- */
+/* ---- bit by bit -------------------------------------------------------------------------------------------------- */
 
 enum { STEPS = 40 };
 
@@ -144,7 +144,7 @@ TEST(a_peak_that_was_none_is_forgotten)
     end_view(view);
 }
 
-/* ---- the newest steps ------------------------------------------------------------------------------------------- */
+/* ---- the newest steps -------------------------------------------------------------------------------------------- */
 
 static struct view *follow_view(const char *path)
 {
@@ -328,7 +328,7 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     end_view(view);
 }
 
-/* ---- other lists ------------------------------------------------------------------------------------------------ */
+/* ---- other lists ------------------------------------------------------------------------------------------------- */
 
 /* A run of another list that is put into a trace by hand. */
 static void put_list(const struct view *view, uint32_t list, const char *name, uint64_t begin)
@@ -384,8 +384,8 @@ TEST(an_evaluation_is_a_span_of_its_own)
     end_view(view);
 }
 
-/* Where another list begins to run, its name is on the ruler, right of that time: nothing else changes.  Of two lists
- * after one step the first is named. */
+/* Where another list begins to run, its name is on the ruler, right of that time: nothing else changes.  If two lists
+ * begin after one step, the first is named. */
 TEST(another_list_is_named_where_it_begins)
 {
     const char *path = temp_path("two-lists.trace");
@@ -423,7 +423,7 @@ TEST(another_list_is_named_where_it_begins)
     end_view(view);
 }
 
-/* ---- numbers of steps ------------------------------------------------------------------------------------------- */
+/* ---- numbers of steps -------------------------------------------------------------------------------------------- */
 
 /* Is the number of this step on the ruler?  Then it changes its colour when the step becomes the anchor.  Smooth
  * letters may have no pixel of just that colour. */
@@ -465,7 +465,7 @@ TEST(the_newest_step_has_its_number)
     }
 }
 
-/* ---- losses ----------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /* The loss of a report's record is that of its step, and a trace without it has no curve. */
 TEST(losses_are_a_curve_where_the_trace_tells_them)

@@ -23,7 +23,7 @@
 
 #include <math.h>
 
-/* ---- keys and mouse --------------------------------------------------------------------------------------------- */
+/* ---- keys and mouse ---------------------------------------------------------------------------------------------- */
 
 static int selected_layer(const struct view *view)
 {
@@ -257,7 +257,7 @@ TEST(two_times_are_marked_and_stay_where_they_are)
     free(trace);
 }
 
-/* ---- what is said of the place of the mouse --------------------------------------------------------------------- */
+/* ---- what is said of the place of the mouse ---------------------------------------------------------------------- */
 
 /* A task says why it did not start sooner, and so does the gap before it. */
 TEST(a_task_and_its_gap_say_what_was_waited_for)
@@ -448,7 +448,7 @@ TEST(lit_bars_are_those_of_the_search_and_the_path)
     free(a);
 }
 
-/* ---- moving a task ---------------------------------------------------------------------------------------------- */
+/* ---- moving a task ----------------------------------------------------------------------------------------------- */
 
 struct bar_drag { /* of the nth bar of a lane */
     const char *lane;
@@ -588,7 +588,7 @@ TEST(a_move_forgets_the_sums_of_bars)
     end_view(view);
 }
 
-/* ---- any input -------------------------------------------------------------------------------------------------- */
+/* ---- any input --------------------------------------------------------------------------------------------------- */
 
 static void do_anything(struct view *view, struct random4 random4)
 {
@@ -653,7 +653,7 @@ TEST(absurd_times_are_drawn_too)
     play(open_test_view(path, path, 900, 500, 1));
 }
 
-/* ---- the window ------------------------------------------------------------------------------------------------- */
+/* ---- the window -------------------------------------------------------------------------------------------------- */
 
 #ifdef HAVE_SDL2
 static void push_text(const char *text)

@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* ---- golden pictures -------------------------------------------------------------------------------------------- */
+/* ---- golden pictures --------------------------------------------------------------------------------------------- */
 
 static const struct picture {
     const char *list;
@@ -143,7 +143,7 @@ TEST(golden_pictures_are_as_they_were)
     assert_int_equal(n, 0);
 }
 
-/* ---- the legend ------------------------------------------------------------------------------------------------- */
+/* ---- the legend -------------------------------------------------------------------------------------------------- */
 
 /* Each sign is in the legend while it is in the picture, and not before or after. */
 TEST(the_legend_has_the_signs_that_are_seen)
@@ -411,7 +411,7 @@ TEST(a_step_ends_before_another_list)
     end_view(view);
 }
 
-/* ---- colours ---------------------------------------------------------------------------------------------------- */
+/* ---- colours ----------------------------------------------------------------------------------------------------- */
 
 /* Up to 21 micro-batches no two look the same, and the legend has room for memory beside any number. */
 TEST(micro_batches_have_colours_of_their_own)
@@ -432,7 +432,7 @@ TEST(micro_batches_have_colours_of_their_own)
     free(text);
 }
 
-/* ---- colour vision: as people see who lack one kind of cone (Machado and others, 2009) -------------------------- */
+/* ---- colour vision: as people see who lack one kind of cone (Machado and others, 2009) --------------------------- */
 
 static double light_of(uint32_t channel)
 {
@@ -570,7 +570,7 @@ TEST(backwards_of_weights_and_copies_have_kinds_of_their_own)
     free(path);
 }
 
-/* ---- names, bars and tables ------------------------------------------------------------------------------------- */
+/* ---- names, bars and tables -------------------------------------------------------------------------------------- */
 
 /* Where a bar has its name, the pixels are those without a line of the mouse, of a mark or of an edge. */
 TEST(no_line_runs_through_a_name)

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* ---- rows ------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* A click on its name makes the lanes of a device thin and leaves its memory out; another click brings all back. */
 TEST(devices_fold)
@@ -79,8 +79,7 @@ TEST(rows_fill_the_window_and_are_never_cut)
             for (int down = 0; down < 3000; down += 60) { /* each row comes into sight, from top to bottom */
                 const struct view_row *last = &view->layout.rows[view->layout.n_rows - 1];
                 run_script(view, "down");
-                bool none = rows_in_sight(view) == 0;
-                assert_false(none);
+                assert_above(rows_in_sight(view), 0);
                 if (down >= 2900)
                     assert_true(is_in_sight(view, last));
             }
@@ -108,16 +107,20 @@ TEST(a_bar_shows_which_rows_are_in_sight)
             struct canvas *canvas = new_picture(view);
             const struct box rows = places_of(view).rows;
             double all = view->layout.rows_height;
-            int bar = 0, top = 0, seen = 0, above = 0;
+            int bar = 0, top = 0;    /* the bar's height, and where it begins below the upper edge of the rows */
+            int seen = 0, above = 0; /* the height of the rows in sight, and of those above them */
             for (int y = rows.y + rows.h - 1; y >= rows.y; y--) {
-                bool is_bar = canvas->pixels[y * canvas->width + rows.x + rows.w + 6] == SOFT;
-                bar += is_bar;
-                top = is_bar ? y - rows.y : top;
+                if (canvas->pixels[y * canvas->width + rows.x + rows.w + 6] != SOFT)
+                    continue;
+                bar++;
+                top = y - rows.y;
             }
             for (size_t i = 0; i < view->layout.n_rows; i++) {
                 const struct view_row *view_row = &view->layout.rows[i];
-                seen += is_in_sight(view, view_row) ? view_row->height : 0;
-                above += view_row->y < rows.y ? view_row->height : 0;
+                if (is_in_sight(view, view_row))
+                    seen += view_row->height;
+                if (view_row->y < rows.y)
+                    above += view_row->height;
             }
             bool hides = rows_in_sight(view) < view->layout.n_rows;
             assert_int_equal(hides, (bar > 0));
@@ -239,7 +242,7 @@ TEST(lanes_are_named_by_what_they_do)
     free(path);
 }
 
-/* ---- two traces ------------------------------------------------------------------------------------------------- */
+/* ---- two traces -------------------------------------------------------------------------------------------------- */
 
 /* Two traces fit, whatever they are and however small the window is, folded or not. */
 TEST(two_traces_always_fit)
@@ -343,7 +346,7 @@ TEST(two_traces_share_their_steps_start)
     free(b);
 }
 
-/* ---- another trace in its place --------------------------------------------------------------------------------- */
+/* ---- another trace in its place ---------------------------------------------------------------------------------- */
 
 /* Another trace takes the place of the one that is shown, as under gdb's `yard step-list`. */
 TEST(a_trace_that_is_replaced_is_shown_anew)
@@ -372,7 +375,7 @@ TEST(a_trace_that_is_replaced_is_shown_anew)
     free(trace);
 }
 
-/* ---- time and bytes of the rows --------------------------------------------------------------------------------- */
+/* ---- time and bytes of the rows ---------------------------------------------------------------------------------- */
 
 TEST(busy_time_is_that_of_the_bars)
 {
@@ -495,7 +498,7 @@ TEST(what_a_search_finds_is_seen_in_a_column)
     free_drawn(&drawn);
 }
 
-/* Of any stretch the amount with the most bytes is found, however many amounts it has, and the first of those with as
+/* In any stretch the amount with the most bytes is found, however many amounts it has, and the first of those with as
  * many bytes. */
 TEST(the_most_that_is_held_is_found)
 {

@@ -11,7 +11,7 @@
 
 enum { EVEN_STEPS = 12, TASK_NS = 1000, STEP_NS = TASKS * TASK_NS };
 
-/* ---- sums ------------------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 /* How long bars of a lane last by colour is what is counted one by one. */
 static void expect_shares(const struct view *view, uint32_t lane)
@@ -63,7 +63,7 @@ TEST(colours_have_their_shares_while_a_trace_grows) { expect_shares_with_a_late_
 /* The last bar of a block is another one then, but all bars before it last as long together as they did. */
 TEST(a_late_bar_as_long_as_others_changes_the_shares) { expect_shares_with_a_late_end(TASK_NS, 0); }
 
-/* ---- where spans begin ------------------------------------------------------------------------------------------ */
+/* ---- where spans begin ------------------------------------------------------------------------------------------- */
 
 /* Looks at so much time that a step is four pixels wide, so that spans begin with steps 1, 4, 8 and 12.  from: where
  * the left edge is, in nanoseconds from where step 1 begins. */
@@ -150,7 +150,7 @@ TEST(the_first_span_has_what_runs_before_step_1)
     end_view(view);
 }
 
-/* ---- what is drawn ---------------------------------------------------------------------------------------------- */
+/* ---- what is drawn ----------------------------------------------------------------------------------------------- */
 
 /* How high the lane for uploads is drawn in the middle of a step. */
 static int height_in_step(const struct view *view, const struct canvas *canvas, uint32_t step)

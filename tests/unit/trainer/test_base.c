@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* ---- fail ------------------------------------------------------------------------------------------------------- */
+/* ---- fail -------------------------------------------------------------------------------------------------------- */
 
 static void say_cleanup(void *text) { inform("cleanup %s", (char *)text); }
 
@@ -150,7 +150,7 @@ TEST(check_prints_both_values_and_aborts)
     assert_non_null(strstr(outcome.text, "a == b: a 3, b 4"));
 }
 
-/* ---- signals ---------------------------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static void interrupt_without_stderr(void *unused)
 {
@@ -165,7 +165,7 @@ static void interrupt_without_stderr(void *unused)
 
 TEST(a_signal_leaves_errno_as_it_was) { assert_int_equal(run_child(interrupt_without_stderr, NULL).code, 0); }
 
-/* ---- machine ---------------------------------------------------------------------------------------------------- */
+/* ---- machine ----------------------------------------------------------------------------------------------------- */
 
 static bool is_smaller(const void *item, const void *key)
 {
@@ -233,7 +233,7 @@ TEST(control_groups_leave_what_they_do_not_use)
     assert_int_equal(left_by_groups(temp_path("missing"), root), SIZE_MAX);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 TEST(bytes_have_three_digits_and_a_unit)
 {
@@ -420,7 +420,7 @@ TEST(sentences_are_printable)
     expect_refusal(say_foreign, "\033]0;x\007\nyard: all is well", EXIT_FAILED, "it says ?]0;x??yard: all is well\n");
 }
 
-/* ---- clock, random, hash --------------------------------------------------------------------------------------- */
+/* ---- clock, random, hash ----------------------------------------------------------------------------------------- */
 
 /* The known answers that come with Random123, the reference implementation (philox4x32, 10 rounds). */
 TEST(philox_gives_the_published_numbers)
@@ -486,7 +486,7 @@ TEST(the_hash_gives_the_published_numbers)
     assert_int_equal(hash_bytes(NULL, 0, 0), known[0].seed0);
 }
 
-/* ---- options --------------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 enum { TRAIN = 1, SAMPLE = 2 };
 
@@ -835,7 +835,7 @@ TEST(folding_changes_only_blanks)
     free(folded);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 TEST(cells_of_a_table_fit_their_columns)
 {

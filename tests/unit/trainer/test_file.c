@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* ---- safetensors: hostile files -------------------------------------------------------------------------------- */
+/* ---- safetensors: hostile files ---------------------------------------------------------------------------------- */
 
 /* Open a file and read everything in it, as a careless user would. */
 static void read_everything(void *path)
@@ -333,7 +333,7 @@ TEST(a_missing_file_is_refused_by_its_name)
     expect_refusal(read_everything, "/dev/null", EXIT_IO, "/dev/null is a device");
 }
 
-/* ---- safetensors: values and writing --------------------------------------------------------------------------- */
+/* ---- safetensors: values and writing ----------------------------------------------------------------------------- */
 
 TEST(what_is_written_is_read_back)
 {
@@ -478,7 +478,7 @@ TEST(wrong_dtype_names_the_tensor)
     expect_refusal(ints_of_floats, (void *)path, EXIT_FAILED, "tensor \"w\" is F32; expected whole numbers");
 }
 
-/* ---- llm.c ----------------------------------------------------------------------------------------------------- */
+/* ---- llm.c ------------------------------------------------------------------------------------------------------- */
 
 static const char model_path[] = "tests/data/llmc-tiny.bin", tokens_path[] = "tests/data/llmc-tokens.bin";
 
@@ -564,7 +564,7 @@ TEST(token_files_are_read_or_refused)
                    "is an llm.c model checkpoint; expected token numbers");
 }
 
-/* ---- publishing ------------------------------------------------------------------------------------------------ */
+/* ---- publishing -------------------------------------------------------------------------------------------------- */
 
 static bool holds(const char *path, const char *text)
 {

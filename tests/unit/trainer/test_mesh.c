@@ -15,7 +15,7 @@
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 
-/* ---- coordinates, stages, shards -------------------------------------------------------------------------------- */
+/* ---- coordinates, stages, shards --------------------------------------------------------------------------------- */
 
 TEST(every_device_has_one_place)
 {

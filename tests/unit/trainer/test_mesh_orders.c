@@ -17,7 +17,7 @@
 
 enum { CHUNKS = 3, MOST_STAGES = 4 * CHUNKS }; /* of the orders that are tried: on four devices */
 
-/* ---- orders ----------------------------------------------------------------------------------------------------- */
+/* ---- orders ------------------------------------------------------------------------------------------------------ */
 
 /* Forwards whose last gradients are still to come: so many tapes are kept. */
 static int most_in_flight(const struct turn *turn, int n)

@@ -82,7 +82,7 @@ TEST(bytes_are_those_touched)
     free_trainer(trainer);
 }
 
-/* ---- finite differences ----------------------------------------------------------------------------------------- */
+/* ---- finite differences ------------------------------------------------------------------------------------------ */
 
 struct study { /* a small model, one batch, and its gradient */
     struct trainer *trainer;
@@ -304,7 +304,7 @@ TEST(gradients_with_clblast_are_right)
     }
 }
 
-/* ---- reference numbers ------------------------------------------------------------------------------------------ */
+/* ---- reference numbers ------------------------------------------------------------------------------------------- */
 
 static void expect_reference(const char *more)
 {
@@ -395,7 +395,7 @@ TEST(llmc_padding_rows_are_left_out)
     free_list_and_machine(list);
 }
 
-/* ---- yard check --gradients ------------------------------------------------------------------------------------- */
+/* ---- yard check --gradients -------------------------------------------------------------------------------------- */
 
 static struct ran check_gradients_with(const char *edits)
 {

@@ -69,10 +69,10 @@ TEST(invalid_utf8_is_refused)
     static const char *const invalid[] = {
         "ab\x80",  /* a continuation byte alone */
         "ab\xC3",  /* cut short by the end */
-        "ab\xC3z", /* by another character */
+        "ab\xC3z", /* cut short by another character */
         "ab\xE6\xBC",
         "ab\xF0\x9F\x98",
-        "ab\xC0\x80", /* longer than needed */
+        "ab\xC0\x80", /* longer than necessary */
         "ab\xC1\xBF",
         "ab\xE0\x9F\xBF",
         "ab\xF0\x8F\xBF\xBF",

@@ -18,7 +18,7 @@
 #include <dlfcn.h>
 #include <math.h>
 
-/* ---- runs inside this program ----------------------------------------------------------------------------------- */
+/* ---- runs inside this program ------------------------------------------------------------------------------------ */
 
 /* (Our own products: test_mesh_bits.c, test_grid.c.)  Gradients differ by rounding, about 1e-7; Adam divides by the
  * gradient's size and magnifies this where it is nearly zero. */
@@ -83,7 +83,7 @@ TEST(clblast_compiles_and_allocates_before_the_first_step)
     }
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------------------------- */
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 /* With wte as it is, ln_f.weight 0 and ln_f.bias b, the hidden state is b whatever comes in: the model gives each token
  * v always the logit wte[v].b, and the loss of every target can be summed by hand. */
@@ -174,7 +174,7 @@ TEST(evaluation_changes_nothing)
     free_trainer(trainer);
 }
 
-/* ---- the width of vectors --------------------------------------------------------------------------------------- */
+/* ---- the width of vectors ---------------------------------------------------------------------------------------- */
 
 static char *trained_bytes(const char *words, unsigned width, size_t *n)
 {
@@ -229,7 +229,7 @@ TEST(impossible_widths_are_refused)
     set_number("YARD_VEC", 0);
 }
 
-/* ---- the plan --------------------------------------------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 TEST(a_plan_as_json_has_its_fields)
 {

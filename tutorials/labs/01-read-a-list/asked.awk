@@ -7,7 +7,7 @@
 #     # A: task 19, B: task 2, C: task 7, T: tensor y, D: task 16, E: task 12, F: task 14
 #
 # where A waits for data of this step, B for data of the step before, and C only because bytes are used again; T is any
-# tensor; D, E and F are three tasks that are not copies.  Of a list that has no task for some letter it prints nothing.
+# tensor; D, E and F are three tasks that are not copies.  If a list has no task for some letter, it prints nothing.
 
 function one_of(set, n) { # of set[1..n]
     return set[draw(1, n)]

@@ -30,7 +30,7 @@ function append(text, word) { # with a comma between
     return text (text == "" ? "" : ",") word
 }
 
-# ---- the records ----------------------------------------------------------------------------------------------------
+# ---- the records -----------------------------------------------------------------------------------------------------
 
 /^"index"/ {
     task = value("index") + 0
@@ -74,7 +74,7 @@ function append(text, word) { # with a comma between
 /^"device"/ && value("device") == "gpu" { in_gpu = 1 }
 /"together"/ && in_gpu && !peak { peak = value("together") + 0 }
 
-# ---- what follows from them -----------------------------------------------------------------------------------------
+# ---- what follows from them ------------------------------------------------------------------------------------------
 
 function is_kept(name) { # from step to step
     return name ~ /^(w|m)/

@@ -9,10 +9,10 @@
 #     ...
 #     task forward0 gpu.compute 1.4ms reads=w0,batch writes=x0
 #
-# Of layer K, wK are the parameters, gK their gradients, mK the moments, xK what its forward leaves, dK the gradient of
-# its input; hwK and hgK are on the host, if it updates the layer.  The order of the draws decides what a seed gives.
+# Layer K has wK, the parameters, gK, their gradients, mK, the moments, xK, what its forward leaves, and dK, the
+# gradient of its input.  hwK and hgK are on the host, if it updates the layer.  The order of the draws decides what a seed gives.
 
-# ---- lines of a step file: tensors come first, so tasks and copies are kept until the end ---------------------------
+# ---- lines of a step file: tensors come first, so tasks and copies are kept until the end ----------------------------
 
 function tensor(name, device, bytes, class) { # in units of 1000 bytes
     printf "tensor %s %s %d %s\n", name, device, 1000 * bytes, class
@@ -35,7 +35,7 @@ function copy(name, to, from) {
     add_line("copy " name " " to " " from)
 }
 
-# ---- the step -------------------------------------------------------------------------------------------------------
+# ---- the step --------------------------------------------------------------------------------------------------------
 
 function forward(layer,   bytes, left, input) {
     bytes = draw(10, 50)

@@ -10,7 +10,7 @@
 #
 #     task 3 t4 waits for: 2
 #
-# Of producers with a quote, the task of the step before is meant.
+# A producer with a quote is the task of the step before.
 
 /^memory map/ { exit }
 

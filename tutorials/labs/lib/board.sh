@@ -74,7 +74,7 @@ said() { # FILE: what the judge's program says is wrong, without its files
     sed -n "s|$TMP/[a-z/.-]*[,:] ||g; s/^yard: //p" "$1" | head -n 1
 }
 
-# ---- options --------------------------------------------------------------------------------------------------------
+# ---- options ---------------------------------------------------------------------------------------------------------
 
 take_options() { # FILE NAMES: prints the file's options, or rejects the entry where it has others than those of NAMES
     awk -v names="$2" -f $lib/options.awk "$1" 2>"$own/fault" || reject "$(cat "$own/fault")"
@@ -136,7 +136,7 @@ judge_options() { # prints "MS BITS" of the entry
     echo "$ms $(compare_bits "$own/entry.options")"
 }
 
-# ---- lists ----------------------------------------------------------------------------------------------------------
+# ---- lists -----------------------------------------------------------------------------------------------------------
 
 own_list() { # OPTIONS NTH [OPTION...]: prints the model's own list
     options=$1
@@ -204,7 +204,7 @@ judge_list() { # LIST NAME: prints "MS -"
     echo "$ms -"
 }
 
-# ---- passes ---------------------------------------------------------------------------------------------------------
+# ---- passes ----------------------------------------------------------------------------------------------------------
 
 # A copy of the tree, built: without the labs' graders, and without what no build needs.  The sandbox's make sees none
 # of our variables, such as WERROR; nor may the make that copy_build() calls, else each pass would compile everything.
@@ -270,7 +270,7 @@ judge_pass() { # NAME: prints "MS -"
     judge_list "$own/handed.txt" "$1"
 }
 
-# ---- entries --------------------------------------------------------------------------------------------------------
+# ---- entries ---------------------------------------------------------------------------------------------------------
 
 must_be_readable() { # ENTRY NAME
     if [ "$2" != "${1##*/}" ]; then
@@ -302,7 +302,7 @@ judge_entry() { # ENTRY: prints "MS BITS NAME", or "- NAME refused: WHY"
     fi
 }
 
-# ---- the judgement --------------------------------------------------------------------------------------------------
+# ---- the judgement ---------------------------------------------------------------------------------------------------
 
 cp "$HARDWARE" "$own/hardware.open" || exit 2
 for nth in $draws; do

@@ -44,7 +44,7 @@
 #     0   2   "the peak"   "answers.txt: peak_bytes = 7 is not so"
 record=$TMP/record
 
-# ---- for graders ----------------------------------------------------------------------------------------------------
+# ---- for graders -----------------------------------------------------------------------------------------------------
 
 title= # of the part that is graded; empty before the first one
 
@@ -207,7 +207,7 @@ parts_of() { # LAB: prints a line for each part, with its points and title
     echo "1 $PREDICTED"
 }
 
-# ---- the record -----------------------------------------------------------------------------------------------------
+# ---- the record ------------------------------------------------------------------------------------------------------
 
 put_on_record() { # GOT OF TITLE WHY
     printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$(quoted "$3")" "$(quoted "$4")" >>"$record"

@@ -54,7 +54,7 @@ function machine_line(   line) {
     return line
 }
 
-# ---- operands: NAME or NAME[begin:end] ------------------------------------------------------------------------------
+# ---- operands: NAME or NAME[begin:end] -------------------------------------------------------------------------------
 
 function tensor_of(operand) {
     sub(/\[.*/, "", operand)
@@ -92,7 +92,7 @@ function judged_operands(list,   operand, i, count, judged) {
     return judged
 }
 
-# ---- tasks ----------------------------------------------------------------------------------------------------------
+# ---- tasks -----------------------------------------------------------------------------------------------------------
 
 # What names a task's computation, and what its price depends on besides.
 function task_tags() {
@@ -127,7 +127,7 @@ function persists() {
     return word[5] ~ /^(parameters|optimizer)$/ || tensor_flags() ~ / keep/
 }
 
-# ---- the judge's lists ----------------------------------------------------------------------------------------------
+# ---- the judge's lists -----------------------------------------------------------------------------------------------
 
 FNR == 1 { file++ }
 
@@ -174,7 +174,7 @@ file <= 4 {
     next
 }
 
-# ---- the entry ------------------------------------------------------------------------------------------------------
+# ---- the entry -------------------------------------------------------------------------------------------------------
 
 !cleared { # its tensors lie where it says
     cleared = 1

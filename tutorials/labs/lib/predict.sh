@@ -123,7 +123,7 @@ predicted_for() { # NAME: prints what the student has filled in
     sed -n "s/^$1 *=\([^#]*\).*/\1/p" predictions.txt 2>/dev/null | head -n 1 | tr -d '\r' | sed 's/^ *//; s/ *$//'
 }
 
-# ---- predictions.txt ------------------------------------------------------------------------------------------------
+# ---- predictions.txt -------------------------------------------------------------------------------------------------
 
 write_blanks() { # LAB TREE: makes predictions.txt there, and predict.txt where there is a list to look at
     {
@@ -188,7 +188,7 @@ version_of() { # TREE: prints its commit, where git knows one
     echo "${commit:+commit $commit$changes, }sources $(sources_of "$1")"
 }
 
-# ---- the report -----------------------------------------------------------------------------------------------------
+# ---- the report ------------------------------------------------------------------------------------------------------
 
 must_be_filled() { # LAB, in the student's copy: ends where predictions.txt lacks a number, or its seed
     blanks=$(blanks_of "$1")

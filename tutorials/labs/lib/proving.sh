@@ -8,7 +8,7 @@
 #
 #     rebase LAB OLD NEW     the lab's patches applied to commit OLD: they become patches of NEW
 
-# ---- points ---------------------------------------------------------------------------------------------------------
+# ---- points ----------------------------------------------------------------------------------------------------------
 
 prove_lab() { # N: prints a line "ok" or "not ok" for each tree, and fails if one is not; sets: lab, name, tree, bad
     lab=$(folder_of "$1") || exit
@@ -77,7 +77,7 @@ look_up() { # PATCH: does the grader say what lecturer.md quotes?; sets: bad
     bad=yes
 }
 
-# ---- patches --------------------------------------------------------------------------------------------------------
+# ---- patches ---------------------------------------------------------------------------------------------------------
 
 in_both() { # WORDS...: git, in the tree $TMP/both
     git -C "$TMP/both" "$@"

@@ -20,7 +20,7 @@
 #
 # Each tensor that is not kept is written before it is read.  The order of the draws below decides what a seed gives.
 #
-# Of tensor i: name[i], home[i] (device a or b, or h, the host), bytes[i], and whether it is written[i] so far.
+# Tensor i has: name[i], home[i] (device a or b, or h, the host), bytes[i], and whether it is written[i] so far.
 
 function chance(percent) {
     return draw(1, 100) <= percent
@@ -35,7 +35,7 @@ function lane_name(k) { # of a compute lane of device a
     return "a.compute" (k > 0 ? k : "")
 }
 
-# ---- tasks on any tensors -------------------------------------------------------------------------------------------
+# ---- tasks on any tensors --------------------------------------------------------------------------------------------
 
 function part(i,   from) { # of tensor i; all of it where it has to be written first
     if (!parts || !written[i] || chance(40))
@@ -93,7 +93,7 @@ function copy(i,   from, to, source, target, size, lane) {
     printf "copy c%d %s[0:%d] %s[0:%d] lane=%s\n", i, name[target], size, name[source], size, lane
 }
 
-# ---- fork and join --------------------------------------------------------------------------------------------------
+# ---- fork and join ---------------------------------------------------------------------------------------------------
 
 # Task 1, and every fifth one, is on the first lane and reads what others have written since; they read what it wrote.
 # Tensor f is for that, and lK is written by the tasks of lane K; those that were are in has_written.
@@ -116,7 +116,7 @@ function fork_or_join(i,   lane, k, reads, writes) {
     printf "task t%d %s %s%s writes=%s\n", i, lane_name(lane), duration(), reads, writes
 }
 
-# ---- the machine ----------------------------------------------------------------------------------------------------
+# ---- the machine -----------------------------------------------------------------------------------------------------
 
 function link(devices, way,   rate) {
     rate = 1000 * draw(200, 2000)

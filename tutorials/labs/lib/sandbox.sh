@@ -52,7 +52,7 @@ works() { # does nothing, inside: can that be done here?
     return $code
 }
 
-# ---- inside: files of its own ---------------------------------------------------------------------------------------
+# ---- inside: files of its own ----------------------------------------------------------------------------------------
 
 fail() { # SENTENCE
     echo "sandbox: $*" >&2
@@ -94,7 +94,7 @@ fill_root() { # ROOT TREE NEW
     done
 }
 
-# ---- inside: limits, and no rights ----------------------------------------------------------------------------------
+# ---- inside: limits, and no rights -----------------------------------------------------------------------------------
 
 run_inside() { # JUDGE'S-USER TREE NEW ARGUMENT...
     judge=$1 tree=$2 new=$3

@@ -28,7 +28,7 @@ function add_turn(device, words) {
     turn[device, turns[device]] = words
 }
 
-# ---- schedules ------------------------------------------------------------------------------------------------------
+# ---- schedules -------------------------------------------------------------------------------------------------------
 
 function read_schedule(command,   row, device) { # the command prints it
     device = 0
@@ -62,7 +62,7 @@ function yard_prints(order, devices, stages, micros,   model, mesh) {
     return ENVIRON["YARD"] model mesh " --pipeline " order " --print-schedule"
 }
 
-# ---- DualPipe -------------------------------------------------------------------------------------------------------
+# ---- DualPipe --------------------------------------------------------------------------------------------------------
 
 # DualPipe-V is an order of yard, in which an overlapped F and B stand one after the other.  Only the first B of the
 # last device is not overlapped.
@@ -111,7 +111,7 @@ function shift_stages(words, first, last,   part, parts, i) {
     return words
 }
 
-# ---- orders that are written out ------------------------------------------------------------------------------------
+# ---- orders that are written out -------------------------------------------------------------------------------------
 
 # Each stage takes its micro-batches in order, so take() is told only what is computed, and on which stage.
 #
@@ -187,7 +187,7 @@ function zb_v(device,   i, down, up) {
         pay(device)
 }
 
-# ---- the order of an entry ------------------------------------------------------------------------------------------
+# ---- the order of an entry -------------------------------------------------------------------------------------------
 
 function take_turns(order, chunks,   device) {
     if (value["csv"])

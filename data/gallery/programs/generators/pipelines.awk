@@ -38,7 +38,7 @@ function number_of(stage, micro) { # of a micro-batch, over both directions
     return micro + int(stage / chain) * m
 }
 
-# ---- what a turn does -----------------------------------------------------------------------------------------------
+# ---- what a turn does ------------------------------------------------------------------------------------------------
 
 # Has all been done that it reads?
 function is_ready(computation, stage, micro) {
@@ -122,7 +122,7 @@ function do_turn(device, part,   name, ms) { # part: the words of a turn
     printf "%s", sends
 }
 
-# ---- the list -------------------------------------------------------------------------------------------------------
+# ---- the list --------------------------------------------------------------------------------------------------------
 
 function stage_tensors(stage, bytes,   micro, device) {
     device = "s" home(stage)
