@@ -54,7 +54,7 @@ match($0, /^\| [a-z]+(: [a-z, ]+)? \|/) {
     room = folder = ""
 }
 
-room != "" && match($0, /^\| `[a-z]+\/` \|/) {
+room != "" && match($0, /^\| `[a-z_]+\/` \|/) {
     folder = room "/" substr($0, 4, RLENGTH - 7)
     described[folder] = 1
     skipping = 0

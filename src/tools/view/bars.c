@@ -236,24 +236,24 @@ static bool is_wide(const struct brush *brush, const struct bar *bar)
     return bar->end - bar->start >= brush->visible_ns;
 }
 
-struct walk { /* a walk over the bars in sight, from left to right */
+struct bar_walk { /* a walk over the bars in sight, from left to right */
     size_t i; /* the next bar */
     int x;    /* the first free column */
 };
 
-static struct walk begin_walk(const struct brush *brush)
+static struct bar_walk begin_walk(const struct brush *brush)
 {
-    return (struct walk){.i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from)),
+    return (struct bar_walk){.i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from)),
                          .x = brush->left};
 }
 
-static bool goes_on(const struct brush *brush, const struct walk *walk)
+static bool goes_on(const struct brush *brush, const struct bar_walk *walk)
 {
     return walk->i < brush->bars->n && walk->x < brush->right;
 }
 
 /* Passes over the columns before the next bar.  Returns that bar; NULL: it begins right of what is in sight. */
-static const struct bar *reach_bar(const struct brush *brush, struct walk *walk)
+static const struct bar *reach_bar(const struct brush *brush, struct bar_walk *walk)
 {
     const struct bar *bar = &brush->bars->all[walk->i];
     double from = bar_x(brush, bar->start);
@@ -264,7 +264,7 @@ static const struct bar *reach_bar(const struct brush *brush, struct walk *walk)
 }
 
 /* Draws why the next bar did not start earlier, where columns before it are free. */
-static void draw_before_bar(const struct brush *brush, const struct walk *walk)
+static void draw_before_bar(const struct brush *brush, const struct bar_walk *walk)
 {
     if (bar_x(brush, brush->bars->all[walk->i].start) < walk->x + 1)
         return;
@@ -276,7 +276,7 @@ static void draw_before_bar(const struct brush *brush, const struct walk *walk)
 
 static void draw_bars(const struct brush *brush)
 {
-    struct walk walk = begin_walk(brush);
+    struct bar_walk walk = begin_walk(brush);
     while (goes_on(brush, &walk)) {
         draw_before_bar(brush, &walk);
         const struct bar *bar = reach_bar(brush, &walk);
@@ -313,7 +313,7 @@ static int skip_nameless(const struct brush *brush, int x, size_t *i)
 /* Writes the names of bars again, over lines. */
 static void draw_bar_names_again(const struct brush *brush)
 {
-    struct walk walk = begin_walk(brush);
+    struct bar_walk walk = begin_walk(brush);
     while (goes_on(brush, &walk)) {
         const struct bar *bar = reach_bar(brush, &walk);
         if (!bar)

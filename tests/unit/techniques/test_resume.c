@@ -22,7 +22,8 @@
 enum { HALF = 2 };
 #define TRAIN "--model tiny --layers 4 --batch 12 --val-share 0 --steps 4 "
 
-/* Parameters of a unit begin on multiples of UNIT_ALIGN.  What lies between them stays 0 where a device has whole units. */
+/* Parameters of a unit begin on multiples of UNIT_ALIGN.  What lies between them stays 0, where a device has whole
+ * units. */
 static void expect_zeros_between(const struct model *model)
 {
     if (model->mesh->tp > 1 || model->mesh->zero > 0)

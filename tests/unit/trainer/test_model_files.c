@@ -2,8 +2,8 @@
  *
  * It tests read_weights.c and read_model.c of src/trainer/model_files, and models.c of src/tools/foreign.  It checks
  * that a model which is computed in the same way here is accepted, whatever its names and files are, and that another
- * one is refused with the reason.  It catches heads that are guessed without a word, a tensor that is transposed, a shard that is
- * missing, and a second tensor of a name.
+ * one is refused with the reason.  It catches heads that are guessed without a word, a tensor that is transposed, a
+ * shard that is missing, and a second tensor of a name.
  *
  * To see it fail: in read_weights.c, let a name that two tensors have pass.
  *
