@@ -237,14 +237,14 @@ static bool is_wide(const struct brush *brush, const struct bar *bar)
 }
 
 struct bar_walk { /* a walk over the bars in sight, from left to right */
-    size_t i; /* the next bar */
-    int x;    /* the first free column */
+    size_t i;     /* the next bar */
+    int x;        /* the first free column */
 };
 
 static struct bar_walk begin_walk(const struct brush *brush)
 {
     return (struct bar_walk){.i = first_bar_in(brush->bars, clock_of(brush->track, brush->view->sight.from)),
-                         .x = brush->left};
+                             .x = brush->left};
 }
 
 static bool goes_on(const struct brush *brush, const struct bar_walk *walk)
