@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     return finish_output(code);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 static void print_help(FILE *out)
 {

@@ -39,7 +39,7 @@ int run_train(int argc, char **argv)
     return (int)result;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
 static void fill_in_settings(struct settings *settings, const struct trainer *trainer)

@@ -62,7 +62,7 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
     return k;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* ---- finding the source ------------------------------------------------------------------------------------------ */
 

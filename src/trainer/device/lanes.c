@@ -34,7 +34,7 @@ struct lane *open_lane(struct machine *machine, struct device *device, enum lane
     return lane;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
 

@@ -25,7 +25,7 @@ struct machine *open_machine(const struct machine_options *options)
     return machine;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { HOST_ALIGNMENT = 4096 };

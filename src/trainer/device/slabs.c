@@ -57,7 +57,7 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
     return part;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 enum { GUARD_BYTE = 0xA5 };
 

@@ -113,7 +113,7 @@ void accumulate_gradient(struct builder *b, const struct op *op, const struct te
     set_gradient(b, x, sum);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 

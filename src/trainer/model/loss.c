@@ -45,7 +45,7 @@ struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const str
     return losses;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of them per token,
  * and each rank combines the numbers of all ranks. */

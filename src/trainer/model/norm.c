@@ -19,7 +19,7 @@ void finish_norm(struct builder *b, struct tensor *losses)
         send_state(b);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
 static size_t count_counted(const struct builder *b, struct coordinates at)

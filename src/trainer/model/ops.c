@@ -59,7 +59,7 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
     return out;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
 

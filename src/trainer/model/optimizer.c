@@ -93,7 +93,7 @@ void add_update(struct builder *b, struct tensor *losses, struct tensor *const *
         update_unit(b, unit);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
 {

@@ -75,7 +75,7 @@ void make_replica(struct model *model, int rank)
         make_second_set(model, replica);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 bool is_shared_out(const struct mesh *mesh, enum kept role)
 {

@@ -27,7 +27,7 @@ void forward_stage(struct builder *b, struct tape *tape, int stage, const struct
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
 {

@@ -102,7 +102,7 @@ void retire_ended(struct list *list)
     retire_parked(list);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 static bool is_before(const struct queued_run *a, const struct queued_run *b)
 {

@@ -87,7 +87,7 @@ void give_to_lane(struct job *job)
     give_job(&lane->thread, lane->name, job);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* ---- forwarders -------------------------------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ void enqueue(const struct issue *issue, cl_event *done)
     }
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 cl_int event_status(cl_event event)
 {

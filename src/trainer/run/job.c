@@ -71,7 +71,7 @@ struct job *take_job(struct job_queue *queue)
     return job;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 void free_job(struct job *job)
 {

@@ -77,7 +77,7 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
     return problem;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 static void free_running(struct list *list)
 {

@@ -89,7 +89,7 @@ void make_room(struct list *list, uint32_t iteration)
     }
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* ---- until all has ended ----------------------------------------------------------------------------------------- */
 

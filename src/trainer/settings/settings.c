@@ -72,7 +72,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
     return &own_settings;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 

@@ -57,7 +57,7 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
     return task;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes)

@@ -19,7 +19,7 @@ struct task *append_task(struct list *list)
     return task;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 void tag_tasks(struct list *list, int layer, int micro, enum role role)
 {

@@ -62,7 +62,7 @@ int event_context(const struct task *task)
     return task->lane->device->is_host ? 0 : task->lane->device->context->index;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 struct arg struct_arg(const void *value, size_t bytes)
 {

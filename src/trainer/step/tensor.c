@@ -64,7 +64,7 @@ void *tensor_memory(const struct tensor *tensor)
     return (char *)slab_of(tensor)->host + tensor->storage->address + tensor->offset;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
                                                         "activations", "work",      "buffers"};

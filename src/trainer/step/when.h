@@ -47,7 +47,7 @@ struct state_range {
     struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
 };
 
-/* ---- when.c ------------------------------------------------------------------------------------------------- */
+/* ---- when.c ------------------------------------------------------------------------------------------------------ */
 
 bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
 

@@ -175,7 +175,7 @@ void build_train(struct trainer *trainer)
     free(turns);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* Sends the gradients of the stage's inputs to the stage before. */
 static void send_gradients(struct list_build *list_build, int stage, int micro)

@@ -120,7 +120,7 @@ void add_report(struct trainer *trainer)
     free(parts);
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 int loss_rank(const struct trainer *trainer, int dp_rank)
 {

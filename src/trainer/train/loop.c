@@ -110,7 +110,7 @@ enum exit_code train_loop(struct trainer *trainer)
     return code;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
 static bool is_only_saved(const struct loop_state *loop_state)

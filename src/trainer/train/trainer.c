@@ -97,7 +97,7 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
     return trainer;
 }
 
-/* ---- a first reading ends here ---- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 static struct process_facts own_facts;
 struct process_facts *this_process = &own_facts;
