@@ -1,6 +1,5 @@
 /*
- * common.cl - what every kernel file shares.  The loader puts shared.h and this text in front of each
- * other .cl file.
+ * common.cl - what every kernel file shares.  The loader puts shared.h and this text in front of each other .cl file.
  *
  * One source serves CPUs and GPUs.  Two numbers, given when the program is built, say which:
  *

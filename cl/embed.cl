@@ -71,8 +71,8 @@ KERNEL void embed_backward_tokens(global float *dwte,         /* (V,C), of words
     }
 }
 
-/* One work-group per position, 0 .. Tmax-1; positions from T on were not used.  accumulate: the sums
- * begin at the old gradient. */
+/* One work-group per position, 0 .. Tmax-1; positions from T on were not used.  accumulate: the sums begin at the
+ * old gradient. */
 KERNEL void embed_backward_positions(global float *dwpe,     /* (Tmax,C) */
                                      const global float *dx, /* (N,C) = (B,T,C) */
                                      int B, int T, int C, int accumulate)

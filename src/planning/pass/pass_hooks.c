@@ -7,9 +7,7 @@
 #include "trainer/train/hooks.h"
 #include "trainer/train/train.h"
 
-static struct {
-    const char *after; /* a pass; NULL: all passes are done */
-} given;
+static const char *last_pass; /* the name that --after gives; NULL: all passes are done */
 extern const struct module module_pass;
 
 struct run_facts facts_of(const struct settings *settings)
@@ -47,7 +45,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
     facts.trainer = trainer;
     if (list == trainer->train_list) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
-        reports->reports = run_passes(list, costs_for(trainer), &facts, given.after, &reports->n);
+        reports->items = run_passes(list, costs_for(trainer), &facts, last_pass, &reports->n);
         *folder_data_of(trainer, &module_pass) = reports;
     } else {
         run_on_other_list(list, costs_for(trainer), &facts);
@@ -58,27 +56,27 @@ static void rewrite(struct trainer *trainer, struct list *list)
 static void print_all_reports(struct trainer *trainer)
 {
     struct pass_reports reports = reports_of(trainer);
-    print_reports(stdout, reports.reports, reports.n);
+    print_reports(stdout, reports.items, reports.n);
 }
 
 static void free_all_reports(struct trainer *trainer)
 {
     struct pass_reports *reports = *folder_data_of(trainer, &module_pass);
     if (reports)
-        free_reports(reports->reports, reports->n);
+        free_reports(reports->items, reports->n);
     free(reports);
 }
 
 static void check_pass_options(void)
 {
-    if (given.after && !find_pass(given.after))
-        fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", given.after, pass_names());
+    if (last_pass && !find_pass(last_pass))
+        fail(EXIT_USAGE, "--after takes the name of a pass, not \"%s\"; there are: %s", last_pass, pass_names());
 }
 
 static const struct option options[] = {
     {.name = "after",
      .type = OPT_TEXT,
-     .value = &given.after,
+     .value = &last_pass,
      .argument = "PASS",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,

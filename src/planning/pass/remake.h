@@ -1,4 +1,5 @@
-/* remake.h - tensors that are made again instead of kept.  Implemented in remake.c. */
+/* remake.h - tensors that are made again instead of kept.  Recomputation makes a tensor again; the verb for that is
+ * *remake*, while *recompute* is the option, its folder and its pass.  Implemented in remake.c. */
 #ifndef REMAKE_H
 #define REMAKE_H
 

@@ -165,7 +165,7 @@ static double time_copy(struct device *device, cl_mem buffer, void *host, size_t
     return 1e-9 * (double)(now_ns() - start);
 }
 
-/* A small and a large copy give latency and bandwidth.  Of several tries the fastest counts. */
+/* A small and a large copy give latency and bandwidth.  The fastest of several tries counts. */
 static struct lane_speed measure_link(struct device *device, enum lane_kind direction)
 {
     enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
@@ -330,7 +330,7 @@ static bool needs_times(const struct pass_report *done)
 static bool some_need_times(struct pass_reports done)
 {
     for (size_t i = 0; i < done.n; i++)
-        if (needs_times(&done.reports[i]))
+        if (needs_times(&done.items[i]))
             return true;
     return false;
 }
@@ -339,7 +339,7 @@ static bool some_need_times(struct pass_reports done)
 static bool have_moved_updates(struct pass_reports done)
 {
     for (size_t i = 0; i < done.n; i++)
-        if (has_trait(done.reports[i].pass, MOVES_UPDATES) && !done.reports[i].declined)
+        if (has_trait(done.items[i].pass, MOVES_UPDATES) && !done.items[i].declined)
             return true;
     return false;
 }

@@ -65,7 +65,7 @@ static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint6
     gap.cause[3] = CAUSE_LAUNCH;
     gap.at[0] = MIN(from, record->start);
     if (n_before > 0)
-        gap.at[1] = steps->all[n_before - 1].computed;
+        gap.at[1] = steps->items[n_before - 1].computed;
     if (gap.blocker != NONE) {
         gap.cause[1] = cause_of(trace, task, edge);
         gap.at[2] = trace->records[gap.blocker].end;
@@ -79,8 +79,8 @@ static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint6
 
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
 {
-    uint64_t from = i > 0 ? bars->all[i - 1].end : trace->records[0].start;
-    return gap_on_lane(trace, bars->all[i].record, from);
+    uint64_t from = i > 0 ? bars->items[i - 1].end : trace->records[0].start;
+    return gap_on_lane(trace, bars->items[i].record, from);
 }
 
 /* Adds the parts of a gap, as far as they lie in the window of the steps, to the causes of a lane. */
@@ -100,7 +100,7 @@ static void fill_lane_causes(const struct trace *trace, const struct trace_steps
 {
     uint64_t free_from = 0;
     for (size_t i = 0; i < bars->n; i++) {
-        const struct bar *bar = &bars->all[i];
+        const struct bar *bar = &bars->items[i];
         if (trace->tasks[bar->task].list != steps->list)
             continue;
         if (bar->start > MAX(free_from, steps->start) && free_from < steps->end) {
@@ -156,8 +156,10 @@ json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *st
     return lanes;
 }
 
-/* "link 12%, host 3%": the causes in a lane's JSON that take at least half a percent of its `total` ms; NULL: none
- * does.  The caller frees it. */
+static const double LEAST_SHOWN = 0.005; /* a cause of a smaller share would be shown as 0% */
+
+/* "link 12%, host 3%": the causes in a lane's JSON that take at least this share of its `total` ms; NULL: none does.  The
+ * caller frees it. */
 static char *describe_causes(const json_t *lane, double total)
 {
     json_t *causes = json_object_get(lane, "causes"), *ms;
@@ -166,7 +168,7 @@ static char *describe_causes(const json_t *lane, double total)
     json_object_foreach(causes, cause, ms)
     {
         double idle = json_real_value(ms);
-        if (idle < 0.005 * total)
+        if (idle < LEAST_SHOWN * total)
             continue;
         append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause, 100 * idle / total);
     }

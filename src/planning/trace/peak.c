@@ -23,12 +23,21 @@ struct probe {
     double work; /* FLOPs of one run */
 };
 
+/* A run lasts some milliseconds, so that its launch does not count.  Each unit has several pieces of work, so that none
+ * is idle for long at the end. */
+enum {
+    ITEMS_PER_CORE = 8,         /* on a CPU, where a work-group is one work-item */
+    FLOATS_PER_CHAIN = 1600000, /* on a CPU: the wider its vectors are, the fewer are the rounds */
+    GROUPS_PER_UNIT = 16,       /* on a GPU */
+    ROUNDS_ON_GPU = 4000,
+};
+
 struct probe *open_probe(struct device *device)
 {
     bool one_item = device->shape.work_group == 1;
     size_t group = device->shape.work_group;
-    size_t items = one_item ? device->units * 8 : device->units * 16 * group;
-    cl_int rounds = one_item ? 400000 / (cl_int)MAX(device->shape.vector / 4, 1u) : 4000;
+    size_t items = one_item ? device->units * ITEMS_PER_CORE : device->units * GROUPS_PER_UNIT * group;
+    cl_int rounds = one_item ? FLOATS_PER_CHAIN / (cl_int)device->shape.vector : ROUNDS_ON_GPU;
     cl_float factor = 0.999f, summand = 0.001f;
     struct probe *probe = allocate(1, sizeof *probe);
     *probe = (struct probe){.device = device,

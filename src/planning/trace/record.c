@@ -170,12 +170,15 @@ static double predicted_ns(void *trainer, const struct task *task)
     return isnan(seconds) ? 0 : 1e9 * seconds;
 }
 
+/* How long each device is measured: so short that the training begins without a noticeable wait. */
+static const double PROBE_SECONDS = 0.05;
+
 /* Measures what each device reaches at most, for a viewer. */
 static void measure_peaks(const struct machine *machine)
 {
     for (struct device *device = machine->devices; device < machine->host; device++) {
         struct probe *probe = open_probe(device);
-        device->flops_per_s = run_probe(probe, 0.05);
+        device->flops_per_s = run_probe(probe, PROBE_SECONDS);
         close_probe(probe);
     }
 }

@@ -24,9 +24,9 @@ uint32_t find_trace_list(const struct trace *trace, const char *path, const char
  * nor do steps at the end that are not whole. */
 struct trace_steps {
     uint32_t list;
-    const struct trace_step *all; /* the steps of the trace */
+    const struct trace_step *items; /* the steps of the trace */
     size_t n;
-    size_t first, counted; /* the steps that count are all[first .. first + counted) */
+    size_t first, counted; /* the steps that count are items[first .. first + counted) */
     uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */
 };
 struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list);
@@ -39,8 +39,8 @@ bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps
 double trace_period_ns(const struct trace_steps *steps);
 double trace_length_ns(const struct trace_steps *steps);
 
-/* What ran on devices at the same time as each layer's updates on the CPU, over the counted steps.  Of the same step
- * only backwards and updates of other layers count.  A row for each layer:
+/* What ran on devices at the same time as each layer's updates on the CPU, over the counted steps.  Among tasks of
+ * the same step only backwards and updates of other layers count.  A row for each layer:
  *
  *     how many updates ran beside such work, and for how many none was left
  *     how many ran beside work of the next step
@@ -66,7 +66,7 @@ struct trace_path {
     size_t n, cap;
 };
 
-/* step: an index in steps->all. */
+/* step: an index in steps->items. */
 struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step);
 
 /* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */

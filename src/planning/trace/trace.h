@@ -2,7 +2,7 @@
  *
  * A trace is a memory-mapped file: a task table, and after it a ring of fixed-size records.  So another process (the
  * viewer) can read it while the trainer runs, or while it waits at a breakpoint, and a record costs the trainer only a
- * few stores.  The file knows lanes, tasks and times.  Of this folder, only record.c, list_tables.c and peak.c know
+ * few stores.  The file knows lanes, tasks and times.  Only record.c, list_tables.c and peak.c of this folder know
  * lists, trainings and OpenCL.  A .c file whose name begins with trace_ is a subcommand of `yard trace`.
  *
  *     trace_file.h   write.c       the layout of the file; the trainer's half
@@ -38,7 +38,7 @@ struct bar {             /* a record on its lane */
 };
 
 struct bars { /* all bars of a lane, in the order of records */
-    struct bar *all;
+    struct bar *items;
     uint64_t *starts; /* [n] those of the bars, alone, so that a search among them misses fewer caches */
     size_t n, cap, cap_starts;
 };
@@ -58,7 +58,7 @@ struct trace_step {
 };
 
 struct trace_step_list { /* ascending */
-    struct trace_step *all;
+    struct trace_step *items;
     size_t n, cap;
 };
 

@@ -114,10 +114,10 @@ static bool has_feed(const struct trace *trace, uint32_t list)
 
 static void print_steps(const struct trace *trace, const struct trace_steps *steps, double period_ns)
 {
-    const struct trace_step *first = &steps->all[steps->first];
+    const struct trace_step *first = &steps->items[steps->first];
     const struct trace_step *last = first + steps->counted - 1;
-    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", steps->all[0].step,
-           steps->all[steps->n - 1].step, first->step, last->step,
+    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", steps->items[0].step,
+           steps->items[steps->n - 1].step, first->step, last->step,
            steps->n == 1 ? " (the only one, warm-up included)" : "");
     print_line(stdout, "step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)",
                period_ns / 1e6, trace_period_ns(steps) / 1e6);
@@ -150,7 +150,8 @@ static void print_head(const struct trace *trace, const struct trace_steps *step
         return;
     }
     print_steps(trace, steps, period_ns);
-    if (10 * (n_approximate - n_back) > trace->n_records)
+    bool tells_few = 10 * (n_approximate - n_back) > trace->n_records; /* more than a tenth of the times are missing */
+    if (tells_few)
         printf(
             "\nThe driver tells few times: an approximate one runs from when a task was queued to when it was seen to\n"
             "have ended.  Tasks are shorter and lanes less busy than shown.\n");
@@ -182,7 +183,7 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step",
-                                     (json_int_t)steps->all[steps->first].step, "steps", (json_int_t)steps->counted,
+                                     (json_int_t)steps->items[steps->first].step, "steps", (json_int_t)steps->counted,
                                      "step_ms", trace_length_ns(steps) / 1e6, "period_ms", period_ns / 1e6,
                                      "median_period_ms", trace_period_ns(steps) / 1e6, "lanes", lanes, "tasks",
                                      table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));

@@ -3,7 +3,7 @@
  *     techniques/reshard <- checkpoint.c <- manifest_write.c <- manifest_read.c <- find.c
  *                                                            <- rank_files.c <- transfer.c <- save_and_load.c
  *
- * Of these files, each calls only those on its left.  So what writing a manifest and reading one both ask of a
+ * Each of these files calls only those on its left.  So what writing a manifest and reading one both ask of a
  * checkpoint is here.
  */
 #include "checkpoint.h"

@@ -30,8 +30,8 @@ void expect_outside(const char *claimant, const char *path)
         *end = '\0';
         if (is_checkpoint(at))
             fail(EXIT_USAGE,
-                 "%s %s: the folder %s is a checkpoint, to which nothing is added: choose a path outside "
-                 "of it",
+                 "%s %s: the folder %s is a checkpoint, to which nothing is added: choose a "
+                 "path outside of it",
                  claimant, path, at);
     }
     free(at);
@@ -125,7 +125,7 @@ struct entry {
     struct problem *problem; /* why it is not a complete checkpoint; NULL: it is one */
 };
 struct entries {
-    struct entry *entries; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
+    struct entry *items; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
     size_t n, cap;
 };
 
@@ -169,24 +169,24 @@ static struct entries collect_checkpoints(const char *folder)
         const char *digits = step_in_name(found->d_name);
         if (!digits)
             continue;
-        all.entries = grow(all.entries, &all.cap, all.n + 1, sizeof *all.entries);
-        struct entry *entry = &all.entries[all.n++];
+        all.items = grow(all.items, &all.cap, all.n + 1, sizeof *all.items);
+        struct entry *entry = &all.items[all.n++];
         *entry = (struct entry){.path = join_path(folder, found->d_name), .step = (uint32_t)strtoul(digits, NULL, 10)};
         entry->problem = attempt(read_entry, entry);
     }
     if (directory)
         closedir(directory);
-    SORT(all.entries, all.n, newest_first);
+    SORT(all.items, all.n, newest_first);
     return all;
 }
 
 static void free_entries(struct entries *all)
 {
     for (size_t i = 0; i < all->n; i++) {
-        free(all->entries[i].path);
-        free(all->entries[i].problem);
+        free(all->items[i].path);
+        free(all->items[i].problem);
     }
-    free(all->entries);
+    free(all->items);
 }
 
 /* See find_checkpoint().  *code: the exit code for NULL, which is that of the first checkpoint that was passed over. */
@@ -197,15 +197,15 @@ static char *find_newest(const char *path, enum exit_code *code)
         return copy_string(path);
     struct entries all = collect_checkpoints(path);
     *code = EXIT_IO;
-    if (all.n && all.entries[0].problem)
-        *code = all.entries[0].problem->code;
+    if (all.n && all.items[0].problem)
+        *code = all.items[0].problem->code;
     bool passes_over = false;
     for (size_t i = 0; i < all.n; i++) {
-        if (all.entries[i].problem) {
-            warn("%s is passed over: %s", all.entries[i].path, all.entries[i].problem->sentence);
+        if (all.items[i].problem) {
+            warn("%s is passed over: %s", all.items[i].path, all.items[i].problem->sentence);
             passes_over = true;
         } else if (!found) {
-            found = copy_string(all.entries[i].path);
+            found = copy_string(all.items[i].path);
         }
     }
     if (found && passes_over)
@@ -228,13 +228,16 @@ char **all_checkpoints(const char *path, size_t *n)
     *n = MAX(all.n, 1);
     char **paths = allocate(*n, sizeof *paths);
     for (size_t i = 0; i < *n; i++)
-        paths[i] = copy_string(all.n ? all.entries[i].path : path);
+        paths[i] = copy_string(all.n ? all.items[i].path : path);
     free_entries(&all);
     return paths;
 }
 
+/* What a caller takes at a path. */
+enum taken { CHECKPOINTS, CHECKPOINTS_AND_MODELS };
+
 /* Says what the path is instead of a checkpoint.  code: the exit code where it is a folder without a complete one. */
-static _Noreturn void fail_without_checkpoint(const char *path, enum exit_code code)
+static _Noreturn void fail_without_checkpoint(const char *path, enum taken taken, enum exit_code code)
 {
     if (access(path, F_OK) != 0)
         fail(EXIT_IO, "cannot open %s: %s; give a checkpoint, a folder of them or a snapshot file", path,
@@ -248,15 +251,15 @@ static _Noreturn void fail_without_checkpoint(const char *path, enum exit_code c
              path);
     if (!is_folder(path))
         fail(EXIT_IO,
-             "%s is neither a folder nor a file of --snapshot: give the folder that --save wrote, a checkpoint in it, "
-             "or "
-             "a file that --snapshot wrote; `yard train --init` takes a model's file",
+             "%s is no checkpoint: give the folder that --save wrote, a checkpoint in it, or a file of --snapshot",
              path);
-    fail(code,
-         "%s holds no complete checkpoint, which has a " MANIFEST
-         " and the files that it names; expected a checkpoint or a folder of several (a run saves at its end, and with "
-         "--save-every before)%s",
-         path, model_in_folder(path) ? "; a training begins from its model with --init" : "");
+    if (taken == CHECKPOINTS_AND_MODELS)
+        fail(code,
+             "%s holds no complete checkpoint and no model: give a model's file, a folder with a " MODEL_FILE
+             ", or the folder that --save wrote",
+             path);
+    fail(code, "%s holds no complete checkpoint: a run saves one at its end, and with --save-every before%s", path,
+         model_in_folder(path) ? "; a training begins from its model with --init" : "");
 }
 
 static struct checkpoint *open_single_file(const struct checkpoint_form *form, const char *path)
@@ -267,7 +270,7 @@ static struct checkpoint *open_single_file(const struct checkpoint_form *form, c
     return checkpoint;
 }
 
-struct checkpoint *open_checkpoint(const char *path)
+static struct checkpoint *open_from(const char *path, enum taken taken)
 {
     enum exit_code code;
     const struct checkpoint_form *form = find_checkpoint_form(path);
@@ -275,16 +278,20 @@ struct checkpoint *open_checkpoint(const char *path)
         return open_single_file(form, path);
     char *folder = find_newest(path, &code);
     if (!folder)
-        fail_without_checkpoint(path, code);
+        fail_without_checkpoint(path, taken, code);
     struct checkpoint *checkpoint = read_checkpoint(folder);
     free(folder);
     return checkpoint;
 }
 
+struct checkpoint *open_checkpoint(const char *path) { return open_from(path, CHECKPOINTS); }
+
+struct checkpoint *open_checkpoint_or_model(const char *path) { return open_from(path, CHECKPOINTS_AND_MODELS); }
+
 int64_t last_session(const char *folder)
 {
     struct entries all = collect_checkpoints(folder);
-    int64_t last = all.n ? all.entries[0].session : 0;
+    int64_t last = all.n ? all.items[0].session : 0;
     free_entries(&all);
     return last;
 }
@@ -293,7 +300,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
 {
     struct entries all = collect_checkpoints(folder);
     for (size_t i = 0; i < all.n; i++)
-        if (!all.entries[i].problem && (all.entries[i].session < session || (keep != KEEP_ALL && (int64_t)i >= keep)))
-            remove_folder(all.entries[i].path);
+        if (!all.items[i].problem && (all.items[i].session < session || (keep != KEEP_ALL && (int64_t)i >= keep)))
+            remove_folder(all.items[i].path);
     free_entries(&all);
 }

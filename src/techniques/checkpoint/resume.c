@@ -63,7 +63,7 @@ static bool open_run(const char *path, struct source *source)
         refuse_if_foreign_folder(path);
     bool ours = newest || find_checkpoint_form(path) || (is_folder(path) && !model);
     if (ours) {
-        struct checkpoint *checkpoint = open_checkpoint(newest ? newest : path);
+        struct checkpoint *checkpoint = open_checkpoint_or_model(newest ? newest : path);
         *source = source_of(path, checkpoint);
     }
     free(newest);

@@ -19,7 +19,7 @@ struct loaded {
 
 static void free_loaded(struct loaded *loaded)
 {
-    free(loaded->plan.copies);
+    free(loaded->plan.items);
     free(loaded->begin);
 }
 
@@ -101,7 +101,7 @@ void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values
     struct loaded loaded = load_pieces(checkpoint, tensor, &whole);
     if (values)
         for (size_t i = 0; i < loaded.plan.n; i++) {
-            const struct copy *copy = &loaded.plan.copies[i];
+            const struct copy *copy = &loaded.plan.items[i];
             memcpy(values + copy->to_offset, copied_bytes(&loaded, copy), ELEMENT_BYTES * copy->n);
         }
     free_loaded(&loaded);
@@ -127,7 +127,7 @@ struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor
 /* Puts new piece k together from the old pieces. */
 static void fill_piece(const struct loaded *loaded, size_t k, char *into)
 {
-    for (const struct copy *copy = loaded->plan.copies; copy < loaded->plan.copies + loaded->plan.n; copy++)
+    for (const struct copy *copy = loaded->plan.items; copy < loaded->plan.items + loaded->plan.n; copy++)
         if (copy->to_piece == k)
             memcpy(into + ELEMENT_BYTES * copy->to_offset, copied_bytes(loaded, copy), ELEMENT_BYTES * copy->n);
 }

@@ -97,7 +97,7 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
         .name = name,
         .n = survey->buckets.n};
     for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
-        name[bucket] = survey->buckets.all[bucket].name;
+        name[bucket] = survey->buckets.items[bucket].name;
     planner->is_from_file = read_choice(path, &text, best->side);
     if (planner->is_from_file) {
         try_with(planner, plans->remade, best);
@@ -135,7 +135,7 @@ static char *make_letters(const struct update_survey *survey, const side_byte *s
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
     for (size_t bucket = 0; bucket < survey->buckets.n; bucket++) {
-        int layer = survey->buckets.all[bucket].layer;
+        int layer = survey->buckets.items[bucket].layer;
         if (layer >= 0 && side[bucket] != ON_DEVICE)
             letters[layer] = 'C';
     }
@@ -157,6 +157,8 @@ static void report_each(const struct update_planner *planner, const struct updat
               period_of(survey, &by_mode[OVERLAP_PLAN]));
 }
 
+static const double LEAST_PERCENT = 0.05; /* a smaller difference would be shown as 0.0 % */
+
 /* Says how much longer a step of the rule is than one of the best plan, unless a file's plan stands in the place of the
  * best one.  The rule may win, since the search may miss the best plan. */
 static void report_regret(const struct update_planner *planner, const struct update_plans *plans,
@@ -170,7 +172,7 @@ static void report_regret(const struct update_planner *planner, const struct upd
     if (!isfinite(by_rule) || !isfinite(best))
         return;
     double percent = 100 * (by_rule / best - 1);
-    if (fabs(percent) < 0.05)
+    if (fabs(percent) < LEAST_PERCENT)
         append_text(&report->numbers, "; steps of --overlap local take as long as those of the best plan");
     else
         append_text(&report->numbers, "; steps of --overlap local take %.1f %% %s than those of the best plan",

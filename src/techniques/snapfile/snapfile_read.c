@@ -6,7 +6,7 @@
  *     slot 2     4 4 4 hashes
  *
  * A page is valid if its own hash and the file's length are right.  A valid page, the hashes in its slot, and the
- * pieces of the manifest make a checkpoint like any other.  Of the valid pages, the one with the higher seq is tried
+ * pieces of the manifest make a checkpoint like any other.  The valid page with the higher seq is tried
  * first, and the first that verifies is the newest recoverable iteration.  All its pieces are of one iteration, since a
  * later iteration writes to another slot.  Every size is checked before it is used.  A warning tells what is damaged,
  * and when a newer commit is passed over.

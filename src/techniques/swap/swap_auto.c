@@ -13,8 +13,8 @@
  *     a gap, the same one on all data-parallel devices               keep, swap, make again: what is possible
  *     all gaps of a tensor of state, since with its home on the      keep, swap
  *     host each of its uses needs copies
- *     LAYOUT: where copies come, and in a pipeline the order of      the rows of layouts[] in swap_choice.c: tasks are
- *     the tasks                                                      as listed, or as they begin by the clock
+ *     LAYOUT: where copies come, and in a pipeline the order of      each of hold_rules[] in swap_choice.c, with the
+ *     the tasks                                                      tasks as listed, or as they begin by the clock
  *
  * Both orders compute the same.  But a stage holds bytes for what it receives from the send's position in the list on,
  * and in the list of a pipeline that position may be long before the time at which the send begins.
@@ -40,7 +40,7 @@ static int decision_number(const struct gap *gap) { return gap->tensor->persiste
 enum { SIZE_UNIT = 4096 }; /* bytes: sizes that differ by less than this may count as equal */
 
 /* The order of decisions; 0: one decision is about both gaps.  Replicas have tensors of the same name, layer and
- * micro-batch, but their shards may differ by some bytes, so sizes are compared in units.  Of gaps that are otherwise
+ * micro-batch, but their shards may differ by some bytes, so sizes are compared in units.  If gaps are otherwise
  * alike, those of low layers are longest, and come first. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
@@ -213,15 +213,28 @@ static unsigned char *collect_starts(const struct swapper *swapper, const unsign
     return starts;
 }
 
-/* How much work a round spends from its best start on: most in the first round in which a choice fits, less in later
- * rounds, and none where no choice fits and more classes are to come. */
+/* How much work a round may spend from its best start on. */
+enum {
+    /* The first round in which a choice fits.  How long the step takes is mostly decided here. */
+    WORK_OF_FIRST_FIT = SEARCH_WORK,
+    /* Each later round, which improves on a choice that has been searched for.  There are at most three, and together
+     * they cost less than the first. */
+    WORK_OF_LATER_FIT = SEARCH_WORK / 4,
+    /* The last round, if nothing fits.  The starts that keep nothing did not fit, so there is little hope. */
+    WORK_IF_NOTHING_FITS = SEARCH_WORK / 8,
+    /* Each round for an earlier pass, which only asks whether swap can make the list fit.  The run's own search is
+     * still to come. */
+    WORK_OF_LOOK_AHEAD = SEARCH_WORK / 8,
+};
+
+/* A round spends none of it where no choice fits and more classes are to come. */
 static double work_after(const struct swapper *swapper, const struct score *best, bool fitted_before, bool is_last)
 {
     if (swapper->looks_ahead)
-        return SEARCH_WORK / 8;
+        return WORK_OF_LOOK_AHEAD;
     if (best->excess_bytes == 0)
-        return fitted_before ? SEARCH_WORK / 4 : SEARCH_WORK;
-    return is_last ? SEARCH_WORK / 8 : 0;
+        return fitted_before ? WORK_OF_LATER_FIT : WORK_OF_FIRST_FIT;
+    return is_last ? WORK_IF_NOTHING_FITS : 0;
 }
 
 /* Finds the best choice.  A step as short as `least_period` seconds ends the search at once; INFINITY: any choice that

@@ -6,38 +6,21 @@
  */
 #include "swap_parts.h"
 
-/* How long bytes are held for copies, from which the copies' positions follow.  The first four rules trade bytes for
- * time.  Addresses leave holes between tensors, which a rule counts as free bytes, so that in a tight budget the first
- * rule may hold more than fits: the last two are the first rule with a margin for few holes, and for many. */
-
-/* A copy that waits for no other ends in time. */
-static const struct hold_rule in_time = {.copy_times = 1};
-/* A copy that waits for another one, which takes as long, ends in time. */
-static const struct hold_rule in_time_after_another = {.copy_times = 2};
-/* The device holds the fewest bytes, but tasks wait for all copies. */
-static const struct hold_rule late = {.copy_times = USES_ALONE};
-/* The link has the most time, for lists in which many copies come at once. */
-static const struct hold_rule early = {.copy_times = AS_LONG_AS_THERE_IS_ROOM};
-static const struct hold_rule in_time_with_few_holes = {.copy_times = 1, .margin = 0.03};
-static const struct hold_rule in_time_with_many_holes = {.copy_times = 1, .margin = 0.12};
-
-struct swap_layout {
-    bool by_clock; /* the tasks are in the clock's order; false: as listed */
-    const struct hold_rule *hold;
-};
-static const struct swap_layout layouts[N_LAYOUTS] = {
-    [FIRST_LAYOUT] = {.hold = &in_time},
-    {.hold = &in_time_after_another},
-    [LAYOUT_OF_FEWEST_BYTES] = {.hold = &late},
-    {.hold = &early},
-    {.hold = &in_time_with_few_holes},
-    {.hold = &in_time_with_many_holes},
-    [N_LAYOUTS_AS_LISTED] = {.by_clock = true, .hold = &in_time},
-    {.by_clock = true, .hold = &in_time_after_another},
-    {.by_clock = true, .hold = &late},
-    {.by_clock = true, .hold = &early},
-    {.by_clock = true, .hold = &in_time_with_few_holes},
-    {.by_clock = true, .hold = &in_time_with_many_holes},
+/* By layout as listed: how long bytes are held for copies, from which the copies' positions follow.  The first four
+ * rules trade bytes for time.  Addresses leave holes between tensors, which a rule counts as free bytes, so that in a
+ * tight budget the first rule may hold more than fits: the last two are the first rule with a margin for few holes, and
+ * for many. */
+static const struct hold_rule hold_rules[N_LAYOUTS_AS_LISTED] = {
+    /* A copy that waits for no other ends in time. */
+    [FIRST_LAYOUT] = {.copy_times = 1},
+    /* A copy that waits for another one, which takes as long, ends in time. */
+    {.copy_times = 2},
+    /* The device holds the fewest bytes, but tasks wait for all copies. */
+    [LAYOUT_OF_FEWEST_BYTES] = {.copy_times = USES_ALONE},
+    /* The link has the most time, for lists in which many copies come at once. */
+    {.copy_times = AS_LONG_AS_THERE_IS_ROOM},
+    {.copy_times = 1, .margin = 0.03},
+    {.copy_times = 1, .margin = 0.12},
 };
 
 /* ---- the clock's order ------------------------------------------------------------------------------------------- */
@@ -244,8 +227,9 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;
     const struct machine *machine = list->pool->machine;
-    const struct swap_layout *layout = &layouts[choice[LAYOUT]];
-    if (layout->by_clock)
+    const struct hold_rule *hold = &hold_rules[choice[LAYOUT] % N_LAYOUTS_AS_LISTED];
+    bool by_clock = choice[LAYOUT] >= N_LAYOUTS_AS_LISTED;
+    if (by_clock)
         move_tasks(swapper, edit);
     int *first_reader = set_actions(swapper, choice);
     close_gaps(swapper, edit);
@@ -253,9 +237,9 @@ void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
     struct span *spans = locate_gaps(swapper, uses);
     const struct timed_list timed = {list->pool, uses, spans};
     struct swaps swaps = line_up(swapper->fates, swapper->gaps.n, uses);
-    if (layout->hold->copy_times > USES_ALONE && swapper->gaps.bare.spans)
+    if (hold->copy_times > USES_ALONE && swapper->gaps.bare.spans)
         for (int i = 0; i < machine->n_devices; i++)
-            set_copy_positions(&machine->devices[i], layout->hold, &timed, &swaps);
+            set_copy_positions(&machine->devices[i], hold, &timed, &swaps);
     swap_gaps(edit, list, uses, &swaps);
     free(first_reader);
     free(spans);

@@ -133,10 +133,15 @@ void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct
 enum { LAYOUT = 0 }; /* the number of the decision about the layout; the others are about gaps */
 
 /* A *layout* says in which order the tasks are, and where copies come.  It is one decision about two things, so that
- * the search, which gives a decision each of its options once, tries all pairs of the two.  The options are the rows of
- * layouts[], a table in swap_choice.c.  Those with the tasks in the clock's order come last, since not all lists have
- * one. */
-enum { FIRST_LAYOUT = 0, LAYOUT_OF_FEWEST_BYTES = 2, N_LAYOUTS_AS_LISTED = 6, N_LAYOUTS = 12 };
+ * the search, which gives a decision each of its options once, tries all pairs of the two.  For each rule of
+ * hold_rules[] in swap_choice.c there is a layout with the tasks as listed.  Then the same rules come again, with the
+ * tasks in the clock's order; these layouts are the last, since not all lists have such an order. */
+enum {
+    FIRST_LAYOUT = 0,
+    LAYOUT_OF_FEWEST_BYTES = 2,
+    N_LAYOUTS_AS_LISTED = 6,
+    N_LAYOUTS = 2 * N_LAYOUTS_AS_LISTED,
+};
 
 struct gap_facts { /* a gap, as the search sees it */
     const struct gap *gap;

@@ -316,10 +316,10 @@ static json_t *bench_training(struct bench *bench)
     fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
     const struct pass_reports passes = reports_of(trainer);
-    print_reports(bench->text, passes.reports, passes.n);
+    print_reports(bench->text, passes.items, passes.n);
     json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", bench->settings->preset),
                               "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
-                              number_json(step.share), "passes", reports_json(passes.reports, passes.n));
+                              number_json(step.share), "passes", reports_json(passes.items, passes.n));
     free_trainer(trainer);
     return train;
 }
