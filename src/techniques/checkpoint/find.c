@@ -30,8 +30,8 @@ void expect_outside(const char *claimant, const char *path)
         *end = '\0';
         if (is_checkpoint(at))
             fail(EXIT_USAGE,
-                 "%s %s: the folder %s is a checkpoint, to which nothing is added: choose a "
-                 "path outside of it",
+                 "%s %s: the folder %s is a checkpoint, to which nothing is added: "
+                 "choose a path outside of it",
                  claimant, path, at);
     }
     free(at);
