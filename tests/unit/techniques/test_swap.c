@@ -372,7 +372,7 @@ static struct budgets ask_budgets(const char *words)
     struct budgets budgets = {0};
     struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
-    json_t *peaks = json_object_get(reports.reports[reports.n - 1].fields, "peak_bytes"), *peak;
+    json_t *peaks = json_object_get(reports.items[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;
     json_object_foreach(peaks, name, peak)
     {
