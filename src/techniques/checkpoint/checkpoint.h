@@ -38,6 +38,7 @@ struct read_buffer {
     uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
     uint64_t bytes_read;                 /* so far */
 };
+
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
 enum { NOT_KNOWN = 0 };          /* a run's id or a hash that was not recorded */
 enum { VECTORS_DIFFER = 0 };     /* the width where devices have several */
@@ -150,7 +151,7 @@ void expect_outside(const char *claimant, const char *path);
 enum { ANY_SESSION = 0, KEEP_ALL = 0 };
 
 /* Removes the checkpoints of sessions before `session`, which may be ANY_SESSION, and then all but the `keep` newest.
- * keep: KEEP_ALL: all of these stay. */
+ * With KEEP_ALL all of these stay. */
 void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
 /* ---- transfer.c: bytes along a copy plan, a tensor at a time ----------------------------------------------------- */

@@ -8,8 +8,9 @@
 #include "files.h"
 
 enum {
-    HASH_LINE = 28, /* bytes of a manifest's first line */
-    MOST_PART = 160 /* bytes of the words for a place in a manifest */
+    HASH_LINE = 28,   /* bytes of a manifest's first line */
+    MOST_PART = 160,  /* bytes of the words for a place in a manifest */
+    HEADER_LENGTH = 8 /* bytes: the first of a rank's file, which say how long its header is */
 };
 static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billion steps of a million sequences */
 
@@ -182,7 +183,7 @@ static void read_files(const char *path, json_t *files, struct checkpoint *check
     {
         json_t *fields = begin_fields(file);
         int rank = (int)take_number(&where, fields, "rank", 0, ranks - 1);
-        int64_t bytes = take_number(&where, fields, "bytes", 8, INT64_MAX);
+        int64_t bytes = take_number(&where, fields, "bytes", HEADER_LENGTH, INT64_MAX);
         end_fields(&where, fields);
         if (checkpoint->bytes[rank])
             REFUSE(&where, "rank %d is there twice", rank);
@@ -266,8 +267,7 @@ static struct piece_space space_of(const struct checkpoint *checkpoint, int rank
         space = (struct piece_space){.bytes = single_file->bytes, .first = 0};
         snprintf(space.name, sizeof space.name, "%s", single_file->form->place);
     } else {
-        space = (struct piece_space){.bytes = checkpoint->bytes[rank],
-                                     .first = 8}; /* the first 8 bytes of a file say how long its header is */
+        space = (struct piece_space){.bytes = checkpoint->bytes[rank], .first = HEADER_LENGTH};
         snprintf(space.name, sizeof space.name, RANK_FILE, rank);
     }
     return space;
