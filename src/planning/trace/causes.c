@@ -158,8 +158,8 @@ json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *st
 
 static const double LEAST_SHOWN = 0.005; /* a cause of a smaller share would be shown as 0% */
 
-/* "link 12%, host 3%": the causes in a lane's JSON that take at least this share of its `total` ms; NULL: none does.  The
- * caller frees it. */
+/* "link 12%, host 3%": the causes in a lane's JSON that take at least this share of its `total` ms; NULL: none does.
+ * The caller frees it. */
 static char *describe_causes(const json_t *lane, double total)
 {
     json_t *causes = json_object_get(lane, "causes"), *ms;
