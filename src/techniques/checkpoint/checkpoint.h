@@ -158,14 +158,14 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
 /* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
  * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
- * sentence instead.  A parameter `tensor` is an index into the checkpoint's pieces->tensors. */
+ * sentence instead.  The parameter `nth` is an index into the checkpoint's pieces->tensors. */
 
 /* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
  * pieces do not cover each element once, or do not have their hashes. */
-void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values);
+void read_kept(const struct checkpoint *checkpoint, size_t nth, float *values);
 
 /* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
-struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor);
+struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t nth);
 
 /* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
@@ -182,8 +182,8 @@ struct difference {
 /* Compares two arrays of n floats. */
 struct difference compare_floats(const float *a, const float *b, size_t n);
 
-/* Compares tensor pieces->tensors[tensor] of two checkpoints of models of the same sizes, whatever their meshes are.
+/* Compares tensor pieces->tensors[nth] of two checkpoints of models of the same sizes, whatever their meshes are.
  * Fails as read_kept() does. */
-struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor);
+struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t nth);
 
 #endif

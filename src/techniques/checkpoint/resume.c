@@ -285,19 +285,19 @@ static void print_resumed(struct trainer *trainer)
     const struct checkpoint *checkpoint = resumed_checkpoint(trainer);
     if (!checkpoint)
         return;
-    const struct read_buffer *took = checkpoint->buffer;
+    const struct read_buffer *buffer = checkpoint->buffer;
     uint64_t all = now_ns() - this_process->begun;
-    uint64_t state = took->open + took->read + took->verify + took->upload;
+    uint64_t state = buffer->open + buffer->read + buffer->verify + buffer->upload;
     char *path = rank_file(checkpoint, 0);
     char bytes[32];
     double disk = measure_disk(path);
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
                checkpoint->path, 1e-9 * (double)all);
     printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
-           1e-9 * (double)took->open, 1e-9 * (double)took->read, 1e-9 * (double)took->verify,
-           1e-9 * (double)took->upload, 1e-9 * (double)(all - state));
-    printf("            %s read at %.0f MB/s", format_bytes(bytes, (double)took->bytes_read),
-           1e3 * (double)took->bytes_read / (double)MAX(took->read, 1));
+           1e-9 * (double)buffer->open, 1e-9 * (double)buffer->read, 1e-9 * (double)buffer->verify,
+           1e-9 * (double)buffer->upload, 1e-9 * (double)(all - state));
+    printf("            %s read at %.0f MB/s", format_bytes(bytes, (double)buffer->bytes_read),
+           1e3 * (double)buffer->bytes_read / (double)MAX(buffer->read, 1));
     if (!isnan(disk))
         printf("; the disk alone, past the cache: %.0f MB/s", 1e-6 * disk);
     printf("\n");

@@ -30,10 +30,10 @@ static void load_piece(const struct checkpoint *checkpoint, const struct kept_te
     size_t bytes = ELEMENT_BYTES * piece_elements(piece);
     uint64_t begun = now_ns();
     read_at(file, into, bytes, piece->file_offset);
-    uint64_t there = now_ns();
+    uint64_t read_done = now_ns();
     uint64_t hash = hash_bytes(into, bytes, 0);
-    checkpoint->buffer->read += there - begun;
-    checkpoint->buffer->verify += now_ns() - there;
+    checkpoint->buffer->read += read_done - begun;
+    checkpoint->buffer->verify += now_ns() - read_done;
     checkpoint->buffer->bytes_read += bytes;
     if (hash != piece->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
@@ -93,12 +93,12 @@ static const char *copied_bytes(const struct loaded *loaded, const struct copy *
 
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
 
-void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values)
+void read_kept(const struct checkpoint *checkpoint, size_t nth, float *values)
 {
-    struct kept_tensor whole = checkpoint->pieces->tensors[tensor];
+    struct kept_tensor whole = checkpoint->pieces->tensors[nth];
     whole.n = 1;
     whole.pieces = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
-    struct loaded loaded = load_pieces(checkpoint, tensor, &whole);
+    struct loaded loaded = load_pieces(checkpoint, nth, &whole);
     if (values)
         for (size_t i = 0; i < loaded.plan.n; i++) {
             const struct copy *copy = &loaded.plan.items[i];
@@ -109,18 +109,18 @@ void read_kept(const struct checkpoint *checkpoint, size_t tensor, float *values
 
 struct verified { /* the argument of verify_bytes(), for attempt() */
     const struct checkpoint *checkpoint;
-    size_t tensor;
+    size_t nth;
 };
 
 static void verify_bytes(void *argument)
 {
     const struct verified *verified = argument;
-    read_kept(verified->checkpoint, verified->tensor, NULL);
+    read_kept(verified->checkpoint, verified->nth, NULL);
 }
 
-struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t tensor)
+struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t nth)
 {
-    struct verified verified = {checkpoint, tensor};
+    struct verified verified = {checkpoint, nth};
     return attempt(verify_bytes, &verified);
 }
 
@@ -175,12 +175,12 @@ struct difference compare_floats(const float *a, const float *b, size_t n)
 }
 
 /* Both tensors are put together first, so that the two checkpoints may be cut by unlike meshes. */
-struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t tensor)
+struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t nth)
 {
-    size_t n = tensor_elements(&a->pieces->tensors[tensor]);
+    size_t n = tensor_elements(&a->pieces->tensors[nth]);
     float *a_values = allocate(n, sizeof *a_values), *b_values = allocate(n, sizeof *b_values);
-    read_kept(a, tensor, a_values);
-    read_kept(b, tensor, b_values);
+    read_kept(a, nth, a_values);
+    read_kept(b, nth, b_values);
     struct difference difference = compare_floats(a_values, b_values, n);
     free(a_values);
     free(b_values);

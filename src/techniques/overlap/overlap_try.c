@@ -30,7 +30,7 @@ static void carry_out_to_score(void *context, struct edit *edit, const unsigned 
     carry_out_plan(planner, edit, &plan);
     if (scoring->remade)
         free(remake(edit, list->pool, planner->survey.uses, scoring->remade, REMAKE_AT_BACKWARD));
-    reserve_room(list, planner->facts);
+    reserve_room(list, planner->facts); /* what it returns is not needed: the caller undoes the edit, and so this */
 }
 
 /* ---- trying plans ------------------------------------------------------------------------------------------------ */
@@ -70,23 +70,26 @@ struct update_plans plans_within_budgets(struct update_planner *planner, const i
 
 /* ---- --overlap local: what is left to the running step ----------------------------------------------------------- */
 
-/* Why all updates are decided about before the step runs; NULL: they need not be.  The caller frees the text. */
-static char *reason_to_decide_now(const struct task *update, const struct run_facts *facts,
+/* Why all updates are chosen before the step runs; NULL: they need not be.  The caller frees the text. */
+static char *reason_to_choose_now(const struct task *update, const struct run_facts *facts,
                                   const struct pass *room_maker)
 {
     const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
     if (!update->on_host.function)
-        return copy_string(
-            "the updates are chosen before the step runs, because a step file only says how long tasks take: ");
+        return copy_string("a step file only says how long tasks take");
     if (facts->paced)
-        return copy_string("the updates are chosen before the step runs, because a paced step runs as predicted: ");
+        return copy_string("a paced step runs as predicted");
     if (mover_of_state)
-        return format_string("the updates are chosen before the step runs, because %s moves the same state: ",
-                             mover_of_state->name);
+        return format_string("%s moves the same state", mover_of_state->name);
     if (room_maker)
-        return format_string("the updates are chosen before the step runs, because %s then makes room for them: ",
-                             room_maker->name);
+        return format_string("%s then makes room for them", room_maker->name);
     return NULL;
+}
+
+/* Says that all updates are chosen before the step runs, and why. */
+static char *describe_chosen_now(const char *reason)
+{
+    return format_string("the updates are chosen before the step runs, because %s: ", reason);
 }
 
 /* Tries the list with the first n_fixed buckets on the CPU and all other updates on both sides.  Returns what the step
@@ -125,8 +128,7 @@ static void fix_as_few_as_fit(struct update_planner *planner, struct update_plan
 static char *describe_fixed(const struct local_rule *rule, size_t n_fixed)
 {
     if (n_fixed == rule->survey->buckets.n)
-        return copy_string(
-            "the updates are chosen before the step runs, because there is no room for their state on both sides: ");
+        return describe_chosen_now("there is no room for their state on both sides");
     if (n_fixed == 0 && rule->drawn)
         return copy_string("the updates are drawn at random in every step; expected: ");
     if (n_fixed == 0)
@@ -141,9 +143,12 @@ void leave_to_step(struct update_planner *planner, struct update_plans *plans, s
 {
     const struct update_survey *survey = &planner->survey;
     const struct task *first_update = survey->list->tasks[survey->buckets.items[0].first_update];
-    report->reason = reason_to_decide_now(first_update, planner->facts, plans->room_maker);
-    if (report->reason)
+    char *reason = reason_to_choose_now(first_update, planner->facts, plans->room_maker);
+    if (reason) {
+        report->reason = describe_chosen_now(reason);
+        free(reason);
         return;
+    }
     fix_as_few_as_fit(planner, plans);
     report->reason = describe_fixed(&planner->rule, survey->buckets.n - plans->by_mode[OVERLAP_LOCAL].n_left_to_step);
 }

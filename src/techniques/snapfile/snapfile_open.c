@@ -25,8 +25,6 @@
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
-/* A second run, or a file that is no snapshot, is refused before anything is changed. */
-
 struct opening { /* the argument of open_file(), for attempt() */
     struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
@@ -43,7 +41,8 @@ static bool make_empty_file(const char *path)
     return fd >= 0;
 }
 
-/* Opens and locks the file that has the name, or makes it. */
+/* Opens and locks the file that has the name, or makes it.  A second run, or a file that is not a snapshot, is refused
+ * before anything is changed. */
 static void lock_name(struct opening *opening)
 {
     struct snapfile_writer *writer = opening->writer;
@@ -66,8 +65,7 @@ static void lock_name(struct opening *opening)
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
 
-/* A new file lies beside its name until it takes the name from the old file. */
-
+/* Makes a new file, which lies beside its name until take_name() gives it the name of the old file. */
 static void make_file(struct snapfile_writer *writer, const char *manifest)
 {
     enum { CHUNK = 1 << 18 };
@@ -106,15 +104,13 @@ void take_name(void *argument)
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
 
-/* Before anything is written, the run reads what the disk has for sure. */
-
 static void read_old(void *argument)
 {
     struct opening *opening = argument;
     opening->old = read_locked_snapshot(opening->writer->file->path);
 }
 
-/* Reads the snapshot that is on the disk for sure into opening->old. */
+/* Reads the snapshot that is on the disk for sure into opening->old, before anything is written. */
 static void recover(struct opening *opening)
 {
     sync_folder_of(opening->writer->file->path);
@@ -141,8 +137,6 @@ static void take_over(struct snapfile_writer *writer, const struct snapfile *old
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
-
-/* A run either makes a new file or takes over the one that is there. */
 
 /* Decides where everything lies in the file and in a slot.  Returns the manifest, which the caller frees. */
 static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_plan *plan)
@@ -208,6 +202,7 @@ static void choose_way_to_write(struct snapfile_writer *writer)
         writer->direct_fd = open_once_more(writer->fd);
 }
 
+/* Makes a new file, or takes over the one that is there. */
 static void open_file(void *argument)
 {
     struct opening *opening = argument;

@@ -28,8 +28,6 @@
 
 /* ---- the pages --------------------------------------------------------------------------------------------------- */
 
-/* All reading begins with the two pages, which say where the newest commit is. */
-
 /* Is a run writing the file?  Then it has it locked. */
 static bool is_written(struct reader *reader)
 {
@@ -114,8 +112,6 @@ struct snapfile_commit look_for_commit(const char *path)
 }
 
 /* ---- the newest commit that is whole ----------------------------------------------------------------------------- */
-
-/* The manifest describes the pieces; a commit says in which slot they lie, and which hashes they have. */
 
 PRINTF_LIKE(2, 3) static void note_damage(struct snapfile *snapfile, const char *format, ...)
 {
@@ -295,8 +291,6 @@ struct checkpoint *open_newest_snapshot(const char *path)
 }
 
 /* ---- a snapshot file as another form of a checkpoint (struct checkpoint_form) ------------------------------------ */
-
-/* With this checkpoint/ reads, verifies and shows it like any checkpoint. */
 
 static json_t *snapshot_json(const struct checkpoint *checkpoint)
 {

@@ -6,10 +6,9 @@
  */
 #include "swap_parts.h"
 
-/* By layout as listed: how long bytes are held for copies, from which the copies' positions follow.  The first four
- * rules trade bytes for time.  Addresses leave holes between tensors, which a rule counts as free bytes, so that in a
- * tight budget the first rule may hold more than fits: the last two are the first rule with a margin for few holes, and
- * for many. */
+/* By layout as listed: how long bytes are held for copies, from which the copies' positions follow.  Addresses leave
+ * holes between tensors.  A rule counts them as free bytes, so that in a tight budget it may hold more than fits, if it
+ * has no margin for them. */
 static const struct hold_rule hold_rules[N_LAYOUTS_AS_LISTED] = {
     /* A copy that waits for no other ends in time. */
     [FIRST_LAYOUT] = {.copy_times = 1},
@@ -19,7 +18,9 @@ static const struct hold_rule hold_rules[N_LAYOUTS_AS_LISTED] = {
     [LAYOUT_OF_FEWEST_BYTES] = {.copy_times = USES_ALONE},
     /* The link has the most time, for lists in which many copies come at once. */
     {.copy_times = AS_LONG_AS_THERE_IS_ROOM},
+    /* The first rule, with a margin for few holes. */
     {.copy_times = 1, .margin = 0.03},
+    /* The first rule, with a margin for many holes. */
     {.copy_times = 1, .margin = 0.12},
 };
 

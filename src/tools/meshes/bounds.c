@@ -305,13 +305,14 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
     for (int number = 0; number < n_stages(mesh); number++) {
         const struct load *load = &loads[pp_of(mesh, number)];
         const struct link_use use = use_of_links(mesh, number, sketch->link_share);
-        double all = 0;
+        double bytes_sum = 0;
         for (int u = stages[number].begin; u < stages[number].end; u++) {
             bytes[u] = counted_bytes(&sketch->units[u], mesh, &use);
-            all += bytes[u];
+            bytes_sum += bytes[u];
         }
         double cycle = bound_cycle(&stages[number], sketch, bytes, (form->clips ? use.ranks : 2) * byte_seconds, form);
-        carried = fmax(carried, 2 * use.ranks * all * byte_seconds); /* gradients, and as many bytes of new values */
+        carried =
+            fmax(carried, 2 * use.ranks * bytes_sum * byte_seconds); /* gradients, and as many bytes of new values */
         turns = fmax(turns, fmax(cycle, load->work));
         if (form->clips && number < mesh->pp)
             turns = fmax(turns, load->before + fmax(cycle, load->work + load->after));

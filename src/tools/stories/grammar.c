@@ -34,7 +34,8 @@ static size_t find_block(const struct blocks *blocks, const char *name)
     return i;
 }
 
-static size_t need_table(const struct stories *stories, struct source_line line, const char *name)
+/* The number of the table that has that name.  Ends the program where there is none. */
+static size_t expect_table(const struct stories *stories, struct source_line line, const char *name)
 {
     size_t t = find_block(&stories->tables, name);
     if (t == stories->tables.n)
@@ -150,7 +151,7 @@ static void refuse_if_blocks_are_wrong(const struct stories *stories)
         const struct block *block = &stories->scenes.blocks[k];
         refuse_if_repeated_or_empty(stories, &stories->scenes, block, "scene");
         for (size_t i = 1; i < block->head.n; i++)
-            need_table(stories, block->head, block->head.word[i]);
+            expect_table(stories, block->head, block->head.word[i]);
         refuse_if_too_many(stories, &stories->scenes, block, MOST_PHRASES);
     }
     if (stories->scenes.n == 0 || stories->scenes.blocks[0].head.n > 1)
@@ -220,7 +221,7 @@ static size_t find_field(const struct stories *stories, struct source_line line,
     char *dot = strchr(name, '.');
     if (dot)
         *dot = '\0';
-    size_t t = need_table(stories, line, name);
+    size_t t = expect_table(stories, line, name);
     *column = 0;
     if (dot)
         *column = choice_number(stories->tables.blocks[t].head.word + 1, dot + 1);
@@ -305,19 +306,19 @@ static void expand(struct stories *stories, size_t i)
 {
     const struct block *scene = stories->states[i].scene;
     size_t first = stories->n_phrases;
-    double all = 0; /* weights */
+    double weight_sum = 0;
     for (size_t k = 0; k < scene->n; k++)
-        all += add_choice(stories, i, scene->items[k]);
+        weight_sum += add_choice(stories, i, scene->items[k]);
     stories->states[i].first = first;
     stories->states[i].end = stories->n_phrases;
     for (size_t p = first; p < stories->n_phrases; p++)
-        stories->phrases[p].share /= all;
+        stories->phrases[p].share /= weight_sum;
     SORT(stories->phrases + first, stories->n_phrases - first, by_bytes);
     refuse_if_one_begins_another(stories, scene, first, stories->n_phrases);
 }
 
-/* Adds to next[] how likely a story comes from this state, where it is with probability `likely`, to each other
- * state. */
+/* For each state that may follow: adds to next[] the probability that the story goes there, which is `likely`, the
+ * probability that it is in this state, times the phrase's share. */
 static void follow_phrases(const struct stories *stories, const struct state *from, double likely, double *next)
 {
     if (likely <= 0)

@@ -257,7 +257,7 @@ static void write_one(void)
 
 static void commit_one(void)
 {
-    struct commit_times step;
+    struct commit_times times;
     struct flight flight = life.flight[0];
     if (!life.n || flight.written < life.stored->plan.n)
         return;
@@ -265,7 +265,7 @@ static void commit_one(void)
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (one_in(20))
         snapfile_finish(life.writer, flight.step, false, &(struct commit_times){0});
-    else if (snapfile_finish(life.writer, flight.step, true, &step))
+    else if (snapfile_finish(life.writer, flight.step, true, &times))
         acknowledged = flight.step;
 }
 
@@ -445,7 +445,8 @@ static bool survives(const char *path, const struct stored *stored, int killed_a
 {
     const int cuts[] = {INT32_MAX, killed_at, INT32_MAX};
     begin_trial(path, (uint64_t)(8 * killed_at + luck));
-    disk.cut_sync = disk.fault_sync = 0;
+    disk.cut_sync = 0;
+    disk.fault_sync = 0;
     bool kept = true;
     for (size_t i = 0; i < COUNT(cuts) && kept; i++) {
         life.stored = &stored[i ? 2 : 0];
@@ -528,7 +529,8 @@ static void spoil_call(const struct stored *stored, bool fresh, enum fault fault
     begin_trial(path, 7);
     life.stored = stored;
     life.actions = 120;
-    disk.cut_sync = disk.fault_sync = 0;
+    disk.cut_sync = 0;
+    disk.fault_sync = 0;
     disk.cut_at = INT32_MAX;
     for (int run = fresh; run < 2; run++) {
         disk.luck = (struct draws){0};
