@@ -101,9 +101,9 @@ refuse 2 '--steps takes a whole number from 1 to 1000000000, not "99999999999999
     train --steps 99999999999999999999
 refuse 2 '--seq-len takes a whole number from 1 to 1000000, not "-1"' train --seq-len -1
 refuse 2 '--val-share takes a number from 0 to 0.9, not "0.95"' train --val-share 0.95
-refuse 2 "--lr takes a number from 0 to 1000, not \"nan\"" train --lr nan
+refuse 2 '--lr takes a number from 0 to 1000, not "nan"' train --lr nan
 refuse 2 '--lr takes a number from 0 to 1000, not "-1"' train --lr -1
-refuse 2 "--beta1 takes a number from 0 to 0.9999999404, not \"1.5\"" train --beta1 1.5
+refuse 2 '--beta1 takes a number from 0 to 0.9999999404, not "1.5"' train --beta1 1.5
 
 # Numbers are judged as the 32-bit floats that they become.
 refuse_train 2 '--eps takes a number from 1.175494351e-38 to 1, not "1e-50"' --eps 1e-50

@@ -63,21 +63,23 @@ printf 'device = x\n' >"$others/profile.txt"
 refuse 2 'server.txt is not a step file such as data/steps/1f1b.txt: its line 2, "hardware = ...", is one of a' \
     plan --list data/hardware/server.txt
 refuse 2 'profile.txt is not a step file ... which --profile takes' plan --list "$others/profile.txt"
-refuse 2 'a.profile is a profile of yard'\''s, not a step file ... --profile takes it' plan --list "$others/a.profile"
-refuse 2 'a.trace is a trace of yard'\''s, not a step file ... `yard view` and' plan --list "$others/a.trace"
-refuse 2 'a.jsonl is a log of yard'\''s, not a trace, which --trace writes: `yard plot` draws it' view "$others/a.jsonl"
+refuse 2 'a.profile is a profile that yard wrote, not a step file ... --profile takes it' \
+    plan --list "$others/a.profile"
+refuse 2 'a.trace is a trace that yard wrote, not a step file ... `yard view` and' plan --list "$others/a.trace"
+refuse 2 'a.jsonl is a log that yard wrote, not a trace, which --trace writes: `yard plot` draws it' \
+    view "$others/a.jsonl"
 refuse 2 'server.txt is not a step file' view data/hardware/server.txt
-refuse 2 'a.trace is a trace of yard'\''s, not a log, which --log writes' plot "$others/a.trace"
+refuse 2 'a.trace is a trace that yard wrote, not a log, which --log writes' plot "$others/a.trace"
 for command in 'sample --from' check 'train --init'; do
-    refuse 2 'a.trace is a trace of yard'\''s, not a model that is read here' $command "$others/a.trace"
-    refuse 2 'a.jsonl is a log of yard'\''s, not a model that is read here' $command "$others/a.jsonl"
+    refuse 2 'a.trace is a trace that yard wrote, not a model that is read here' $command "$others/a.trace"
+    refuse 2 'a.jsonl is a log that yard wrote, not a model that is read here' $command "$others/a.jsonl"
 done
 refuse 2 'chain.txt is not a profile or a hardware description: ... of a step file, which --list takes' \
     plan --model tiny --simulate --hardware data/steps/chain.txt
-refuse 2 'a.trace is a trace of yard'\''s, not a profile or a hardware description' \
+refuse 2 'a.trace is a trace that yard wrote, not a profile or a hardware description' \
     plan --model tiny --simulate --profile "$others/a.trace"
 refuse 2 'short.txt is not a tokenizer: it is no JSON object' train --tokens "$TMP/short.txt"
-refuse 2 'a.jsonl is a log of yard'\''s, not a tokenizer' train --tokens "$others/a.jsonl"
+refuse 2 'a.jsonl is a log that yard wrote, not a tokenizer' train --tokens "$others/a.jsonl"
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 
@@ -272,9 +274,15 @@ for file in "$kinds"/*; do
     [ $name = trace ] || refuse 2 "--trace $over" \
         plan --model tiny --simulate $server --trace "$file"
     [ $name = snap ] || refuse 2 'is not a snapshot file' train --model tiny --steps 2 --snapshot "$file"
-    [ $name = png ] || [ $name = log ] || refuse 2 "--png $over" plot "$kinds/log" --png "$file"
-    [ $name = png ] || [ $name = trace ] || refuse 2 "--png $over" view "$kinds/trace" --png "$file"
-    [ $name = chrome ] || [ $name = trace ] || refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
+    if [ $name != png ] && [ $name != log ]; then
+        refuse 2 "--png $over" plot "$kinds/log" --png "$file"
+    fi
+    if [ $name != png ] && [ $name != trace ]; then
+        refuse 2 "--png $over" view "$kinds/trace" --png "$file"
+    fi
+    if [ $name != chrome ] && [ $name != trace ]; then
+        refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
+    fi
     refuse 2 "--output $over" profile --model tiny -o "$file"
 done
 refuse 2 'x.jpg names another form: let it end with .png, not .jpg' plot "$kinds/log" --png "$TMP/x.jpg"

@@ -25,7 +25,9 @@ command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not 
 copy_files "$tree" Makefile README.md cl data src tutorials tests
 
 change() { # PATCH [OPTION]: changes the tree
-    without_marks "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1 && return
+    if without_marks "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1; then
+        return
+    fi
     echo "$1 ${2-} does not apply: make it anew"
     sed 's/^/  /' "$TMP/out"
 }
@@ -33,7 +35,9 @@ change() { # PATCH [OPTION]: changes the tree
 # With the flags that the build has written down; warnings do not count.
 compile() { # PATCH: the files of src that it has changed are C
     for file in $(sed -n 's|^+++ b/\(src/.*\.c\)$|\1|p' "$1"); do
-        (cd "$tree" && $flags -w -fsyntax-only "$file") >"$TMP/out" 2>&1 && continue
+        if (cd "$tree" && $flags -w -fsyntax-only "$file") >"$TMP/out" 2>&1; then
+            continue
+        fi
         echo "$1: $file does not compile: make the patch anew"
         sed 's/^/  /' "$TMP/out" | head -n 5
     done

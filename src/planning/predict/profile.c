@@ -20,7 +20,7 @@ int run_profile(int argc, char **argv)
     const char *output = predict_options.output;
     if (!output)
         fail(EXIT_USAGE, "profile needs -o FILE, the profile to write; `yard profile --help` says more");
-    expect_replaceable("--output", output, KIND_PROFILE, "profile of yard's");
+    expect_replaceable("--output", output, KIND_PROFILE, "profile that yard wrote");
     abandon(open_writer(output)); /* better to learn now than after the trial that it cannot be written */
     settings->demands.time_tasks = true;
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | OPEN_GIVEN_DATA);

@@ -161,7 +161,7 @@ static bool is_recorded(const struct settings *settings)
 static void refuse_if_file_to_keep(struct trainer *trainer)
 {
     if (is_recorded(trainer->settings) && record_options.file && trainer->settings->log)
-        expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace of yard's");
+        expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace that yard wrote");
 }
 
 static double predicted_ns(void *trainer, const struct task *task)

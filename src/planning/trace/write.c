@@ -143,7 +143,7 @@ struct trace_writer *trace_create(const char *name, const struct trace *given, u
         fail(EXIT_USAGE, "the list has %u lanes, but a trace has room for %d: take fewer devices",
              given->header.n_lanes, TRACE_MAX_LANES);
     int old = open_locked("--trace", name, O_RDONLY);
-    expect_own_kind("--trace", name, KIND_TRACE, "trace of yard's");
+    expect_own_kind("--trace", name, KIND_TRACE, "trace that yard wrote");
     struct writer *file = open_writer(name);
     struct trace_header header = make_header(&given->header, MAX(capacity, 1));
     struct trace_writer *writer = allocate(1, sizeof *writer);

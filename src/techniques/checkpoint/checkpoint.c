@@ -6,7 +6,7 @@
  * Each of these files calls only those on its left.  So what writing a manifest and reading one both ask of a
  * checkpoint is here.
  */
-#include "checkpoint.h"
+#include "files.h"
 #include "trainer/base/module.h"
 
 struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
@@ -47,6 +47,15 @@ void free_checkpoint(struct checkpoint *checkpoint)
     free(checkpoint);
 }
 
+void refuse_damaged(int code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const char *sentence = format_arguments(format, arguments);
+    va_end(arguments);
+    fail(code, "%s; " ADVICE_IF_DAMAGED, sentence);
+}
+
 char *rank_file(const struct checkpoint *checkpoint, int rank)
 {
     if (checkpoint->single_file)
@@ -68,8 +77,7 @@ struct mesh read_strategy(const struct checkpoint *checkpoint)
     if (*text)
         problem = parse_mesh(text, 1, &mesh);
     if (problem)
-        fail(EXIT_FAILED, "%s is damaged, or no manifest of yard's: options: %s; take another checkpoint",
-             checkpoint->path, problem->sentence);
+        refuse_damaged(EXIT_FAILED, NOT_A_MANIFEST ": options: %s", checkpoint->path, problem->sentence);
     mesh.zero = checkpoint->pieces->mesh.zero;
     return mesh;
 }

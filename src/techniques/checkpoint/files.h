@@ -29,6 +29,14 @@ enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
  * belong to one state. */
 enum manifest_kind { LAYOUT_MANIFEST, STATE_MANIFEST };
 
+#define NOT_A_MANIFEST "%s is damaged, or is not a manifest that yard wrote"
+#define ADVICE_IF_DAMAGED "take another checkpoint"
+
+/* ---- checkpoint.c ------------------------------------------------------------------------------------------------ */
+
+/* Ends the program as fail() does, with this sentence on what is damaged, and the advice. */
+_Noreturn void refuse_damaged(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+
 /* ---- manifest_write.c -------------------------------------------------------------------------------------------- */
 
 /* The whole text, of the layout alone where the checkpoint has another form; the caller frees it. */

@@ -71,16 +71,14 @@ static void refuse_if_other_tensors(const struct checkpoint *checkpoint, int ran
             if (piece->rank != rank)
                 continue;
             if (found == end || !is_same(found, tensor, k))
-                fail(EXIT_FAILED,
-                     "%s does not have piece %s at byte %llu, %zu elements of F32, as the manifest says; "
-                     "take another checkpoint",
-                     path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
+                refuse_damaged(
+                    EXIT_FAILED, "%s does not have piece %s at byte %llu, %zu elements of F32, as the manifest says",
+                    path, piece_name(name, tensor, k), (unsigned long long)piece->file_offset, piece_elements(piece));
             found++;
         }
     }
     if (found != end)
-        fail(EXIT_FAILED, "%s has tensor %s, which the manifest does not name; take another checkpoint", path,
-             found->name);
+        refuse_damaged(EXIT_FAILED, "%s has tensor %s, which the manifest does not name", path, found->name);
 }
 
 /* The rank's file must agree with the manifest in size and header, so that both are of the same checkpoint. */
@@ -89,19 +87,17 @@ static void refuse_if_rank_differs(const struct checkpoint *checkpoint, int rank
     char step[16];
     char *path = rank_file(checkpoint, rank);
     if (access(path, F_OK) != 0 && errno == ENOENT)
-        fail(EXIT_IO, "%s is not complete: it lacks %s, which its manifest names; take another checkpoint",
-             checkpoint->path, last_part(path));
+        refuse_damaged(EXIT_IO, "%s is not complete: it lacks %s, which its manifest names", checkpoint->path,
+                       last_part(path));
     struct safetensors *st = open_safetensors(path);
     snprintf(step, sizeof step, "%u", checkpoint->step);
     if (st->file->size != checkpoint->bytes[rank])
-        fail(EXIT_FAILED, "%s has %llu bytes, but the manifest says %llu; take another checkpoint", path,
-             (unsigned long long)st->file->size, (unsigned long long)checkpoint->bytes[rank]);
+        refuse_damaged(EXIT_FAILED, "%s has %llu bytes, but the manifest says %llu", path,
+                       (unsigned long long)st->file->size, (unsigned long long)checkpoint->bytes[rank]);
     if (json_object_size(st->metadata) != 2 || !has_metadata(st, "format", "pt") ||
         !has_metadata(st, "yard.step", step))
-        fail(EXIT_FAILED,
-             "%s: its metadata must be format \"pt\" and yard.step \"%s\", the manifest's step; take "
-             "another checkpoint",
-             path, step);
+        refuse_damaged(EXIT_FAILED, "%s: its metadata must be format \"pt\" and yard.step \"%s\", the manifest's step",
+                       path, step);
     refuse_if_other_tensors(checkpoint, rank, path, st);
     close_safetensors(st);
     free(path);
@@ -251,7 +247,7 @@ static _Noreturn void fail_without_checkpoint(const char *path, enum taken taken
              path);
     if (!is_folder(path))
         fail(EXIT_IO,
-             "%s is no checkpoint: give the folder that --save wrote, a checkpoint in it, or a file of --snapshot",
+             "%s is not a checkpoint: give the folder that --save wrote, a checkpoint in it, or a file of --snapshot",
              path);
     if (taken == CHECKPOINTS_AND_MODELS)
         fail(code,

@@ -25,9 +25,8 @@ struct where {        /* where in a manifest something is wrong */
 static _Noreturn void refuse(const struct where *where, const char *reason)
 {
     if (where->part)
-        fail(EXIT_FAILED, "%s is damaged, or no manifest of yard's: %s: %s; take another checkpoint", where->path,
-             where->part, reason);
-    fail(EXIT_FAILED, "%s is damaged, or no manifest of yard's: %s; take another checkpoint", where->path, reason);
+        refuse_damaged(EXIT_FAILED, NOT_A_MANIFEST ": %s: %s", where->path, where->part, reason);
+    refuse_damaged(EXIT_FAILED, NOT_A_MANIFEST ": %s", where->path, reason);
 }
 
 /* Reads as json_unpack() does, for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may

@@ -40,7 +40,7 @@ static void load_piece(const struct checkpoint *checkpoint, const struct kept_te
              file->path, tensor->name, kept_name[tensor->role], (unsigned long long)piece->file_offset,
              (unsigned long long)(piece->file_offset + bytes), (unsigned long long)hash,
              (unsigned long long)piece->hash,
-             checkpoint->single_file ? checkpoint->single_file->form->advice : "take another checkpoint");
+             checkpoint->single_file ? checkpoint->single_file->form->advice : ADVICE_IF_DAMAGED);
 }
 
 static struct reader *open_file_of(const struct checkpoint *checkpoint, int rank)

@@ -28,14 +28,13 @@ static bool has_files(const char *path)
 {
     DIR *folder = opendir(path);
     const struct dirent *entry;
-    int n = 0;
+    bool found = false;
     if (!folder)
         return false;
-    while ((entry = readdir(folder)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            n++;
+    while (!found && (entry = readdir(folder)))
+        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     closedir(folder);
-    return n > 0;
+    return found;
 }
 
 void expect_free(const char *claimant, const char *path)

@@ -16,26 +16,27 @@
 #define QUIET 0xff5f6770u
 #define RULE 0xffdfe3e8u
 
-enum {                   /* pixels */
-       LEFT = 72,        /* from the picture's edge to the curves: room for numbers of losses */
-       TOP = 48,         /* above the curves: room for the unit */
-       BELOW = 56,       /* below the curves: room for numbers of steps, and for a line of text */
-       GAP = 28,         /* between the curves and the legend */
-       LEGEND = 268,     /* the width of the legend */
-       EDGE = 8,         /* between the picture's edge and the legend */
-       TICK_WIDTH = 100, /* from number to number, about, on the axis of steps */
-       TICK_HEIGHT = 48, /* from number to number, about, on the axis of losses */
-       TICK_GAP = 6,     /* between the curves and numbers of steps */
-       LOSS_GAP = 8,     /* between the curves and numbers of losses */
-       UNIT_LEFT = 48,   /* from the unit's beginning to the curves */
-       TITLE = 26, /* from the curves to the titles of the axes: up to the top of the unit, down to that of "step" */
-       LINE_HEIGHT = 20,    /* of the legend */
-       HALF_LETTER = 8,     /* from the top of a line to the middle of its letters */
-       CLOSER = 3,          /* a line in small letters is that much closer to the line above it */
-       RUN_GAP = 10,        /* between the runs of the legend */
-       SAMPLE = 24,         /* a series' line in the legend */
-       INDENT = SAMPLE + 8, /* from the beginning of that line to the text beside it */
-       DISC = 8 * SPOT      /* the width of a point's disc, in sixteenths of a pixel */
+/* Pixels. */
+enum {
+    LEFT = 72,        /* from the picture's edge to the curves: room for numbers of losses */
+    TOP = 48,         /* above the curves: room for the unit */
+    BELOW = 56,       /* below the curves: room for numbers of steps, and for a line of text */
+    GAP = 28,         /* between the curves and the legend */
+    LEGEND = 268,     /* the width of the legend */
+    EDGE = 8,         /* between the picture's edge and the legend */
+    TICK_WIDTH = 100, /* from number to number, about, on the axis of steps */
+    TICK_HEIGHT = 48, /* from number to number, about, on the axis of losses */
+    TICK_GAP = 6,     /* between the curves and numbers of steps */
+    LOSS_GAP = 8,     /* between the curves and numbers of losses */
+    UNIT_LEFT = 48,   /* from the unit's beginning to the curves */
+    TITLE = 26,       /* from the curves to the titles of the axes: up to the top of the unit, down to that of "step" */
+    LINE_HEIGHT = 20, /* of the legend */
+    HALF_LETTER = 8,  /* from the top of a line to the middle of its letters */
+    CLOSER = 3,       /* a line in small letters is that much closer to the line above it */
+    RUN_GAP = 10,     /* between the runs of the legend */
+    SAMPLE = 24,      /* a series' line in the legend */
+    INDENT = SAMPLE + 8, /* from the beginning of that line to the text beside it */
+    DISC = 8 * SPOT      /* the width of a point's disc, in sixteenths of a pixel */
 };
 
 /* Colours by Okabe and Ito, which colour-blind readers can tell apart, without yellow; then six others.  All can be
@@ -262,6 +263,7 @@ static void write_legend(struct legend *legend)
     size_t runs = 0;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         runs = MAX(runs, series->run_number + 1);
+    /* So many runs are too many for any picture, and the product stays an int. */
     bool brief = legend->y + (int)MIN(runs, 1000) * RUN > legend->bottom;
     for (const struct series *series = legend->plot->series; series < legend->plot->series + legend->plot->n; series++)
         if (is_bound(series) && legend->plot->one_floor) {

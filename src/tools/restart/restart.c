@@ -30,7 +30,7 @@ static bool is_on; /* is --restart given? */
 /* Trainings in children, one after another, as the parent sees them. */
 struct children {
     const char *file;
-    uint64_t known; /* seq of the commit that --resume goes on from, which is not new; 0: each commit is new */
+    uint64_t resumed_seq; /* seq of the commit that --resume goes on from, which is not new; 0: each commit is new */
     struct snapfile_commit newest; /* the newest commit when the last child ended */
     int fruitless;                 /* restarts since a newer commit came */
     bool trained;                  /* has a child trained a step? */
@@ -38,7 +38,7 @@ struct children {
 
 static bool has_new_commit(const struct children *children)
 {
-    return children->newest.slot != NO_SLOT && children->newest.seq != children->known;
+    return children->newest.slot != NO_SLOT && children->newest.seq != children->resumed_seq;
 }
 
 /* The exit code of a child, as that of this program. */
@@ -102,34 +102,44 @@ static void reread_settings(const struct settings *settings, int argc, char **ar
     CHECK(read == settings, "the settings were read into another struct");
 }
 
-/* Returns true in each child, and false in the parent, when no child comes any more. */
+enum supervised { IN_CHILD, ALL_ENDED };
+
+/* Begins children one after another.  Returns IN_CHILD in each of them, and ALL_ENDED in the parent, when no child comes
+ * any more: *code is then the last one's exit code. */
+static enum supervised supervise(struct children *children, int *code)
+{
+    for (int nth = 0;; nth++) {
+        int status;
+        const char *from = has_new_commit(children) ? children->file : NULL;
+        *this_process = (struct process_facts){.begun = now_ns(), .restarts = nth, .from = from};
+        if (live_in_child(&status))
+            return IN_CHILD;
+        children->trained |= this_process->step > 0;
+        *code = code_of(status);
+        if (!may_go_on(children, status, *code))
+            return ALL_ENDED;
+        prepare_restart(children, nth + 1, status);
+    }
+}
+
+/* Returns true where this process trains: in each child, and without --restart; false in the parent, at the end. */
 static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
     struct children children = {.file = snapshot_options.file};
-    int status;
     if (!is_on)
         return true;
     children.newest = look_for_commit(children.file);
     if (settings->resumed)
-        children.known = children.newest.seq;
+        children.resumed_seq = children.newest.seq;
     this_process = allocate_shared(sizeof *this_process);
-    for (int nth = 0;; nth++) {
-        const char *from = has_new_commit(&children) ? children.file : NULL;
-        *this_process = (struct process_facts){.begun = now_ns(), .restarts = nth, .from = from};
-        if (live_in_child(&status)) {
-            if (from) /* the run goes on from there, whatever the options say */
-                reread_settings(settings, argc, argv);
-            return true;
-        }
-        children.trained |= this_process->step > 0;
-        *code = code_of(status);
-        if (!may_go_on(&children, status, *code)) {
-            if (this_process->not_finite)
-                inform("the run is not restarted, since the same step would give the same bits");
-            return false;
-        }
-        prepare_restart(&children, nth + 1, status);
+    if (supervise(&children, code) == IN_CHILD) {
+        if (this_process->from) /* the run goes on from there, whatever the options say */
+            reread_settings(settings, argc, argv);
+        return true;
     }
+    if (this_process->not_finite)
+        inform("the run is not restarted, since the same step would give the same bits");
+    return false;
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */

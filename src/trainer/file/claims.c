@@ -132,7 +132,7 @@ void expect_own_kind(const char *claimant, const char *path, enum known_kind kin
     if (is_of_kind(found, path, kind))
         return;
     fail(EXIT_USAGE, "%s %s would write over a file that is %s%s: choose another name, or remove that file first",
-         claimant, path, found ? found->name : "no ", found ? "" : name);
+         claimant, path, found ? found->name : "not a ", found ? "" : name);
 }
 
 void expect_replaceable(const char *claimant, const char *path, enum known_kind kind, const char *name)

@@ -16,7 +16,7 @@ void claim_input(const char *claimant, const char *path);
 void claim_output(const char *claimant, const char *path, const char *may_replace);
 
 /* Ends the program unless an output may take this path: nothing is there, or a file of the output's own kind, an empty
- * file, or what is not a regular file.  `name` is the kind's name in the sentence, "log of yard's". */
+ * file, or what is not a regular file.  `name` is the kind's name in the sentence, "log that yard wrote". */
 void expect_own_kind(const char *claimant, const char *path, enum known_kind kind, const char *name);
 
 /* expect_own_kind(), and no other process may be writing to the file. */

@@ -39,7 +39,7 @@ struct log *open_log(const char *path)
     log->file = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
     log->locked = log->file != NONE;
     if (log->locked)
-        expect_own_kind("--log", path, KIND_LOG, "log of yard's");
+        expect_own_kind("--log", path, KIND_LOG, "log that yard wrote");
     return log;
 }
 

@@ -184,7 +184,7 @@ TEST(a_trace_has_one_writer)
     assert_int_equal(system(lasting("test -z \"$(ls %s.tmp-* 2>/dev/null)\"", path)), 0);
 
     char *notes = write_text("notes.trace", "what I saw in it\n");
-    expect_refusal(create_at, notes, EXIT_USAGE, "would write over a file that is no trace of yard's");
+    expect_refusal(create_at, notes, EXIT_USAGE, "would write over a file that is not a trace that yard wrote");
     assert_int_equal(stat(notes, &after), 0);
     assert_int_equal(after.st_size, 17);
     create_at(write_text("empty.trace", "%s", ""));

@@ -33,7 +33,7 @@ TEST(each_command_of_ckpt_says_what_it_did)
     expect_yard(EXIT_OK, "\"from_offset\": 0", "ckpt reshard '%s' '%s' --plan --json", saved, other);
     expect_yard(EXIT_OK, "Hugging Face's form", "ckpt export '%s' '%s'", saved, hf);
     expect_yard(EXIT_OK, "llm.c's form", "ckpt export '%s' '%s'", other, bin);
-    expect_yard(EXIT_IO, "is no checkpoint: give the folder that --save wrote", "ckpt verify '%s'", bin);
+    expect_yard(EXIT_IO, "is not a checkpoint: give the folder that --save wrote", "ckpt verify '%s'", bin);
     expect_yard(EXIT_USAGE, "say ls, verify, diff, reshard or export", "ckpt lst '%s'", saved);
     char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;

@@ -53,8 +53,8 @@ TEST(what_says_that_it_is_something_else_is_refused)
         BEGINS("version https://git-lfs.github.com/spec/v1\noid", "is a pointer of Git LFS and not the file itself"),
         BEGINS("\xff\xfeh\0i\0", ": convert it with iconv"),
         BEGINS("MMIDIDX\0\0\1", "is the index of Megatron's tokens"),
-        BEGINS("YARDTRC1", "is a trace of yard's"),
-        BEGINS("YARDSNAP", "is a snapshot of yard's"),
+        BEGINS("YARDTRC1", "is a trace that yard wrote"),
+        BEGINS("YARDSNAP", "is a snapshot that yard wrote"),
 #undef BEGINS
     };
     char file[600];

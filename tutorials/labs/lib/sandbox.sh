@@ -90,7 +90,9 @@ make_root() { # ROOT: a file system in memory, with what is seen of the machine
 fill_root() { # ROOT TREE NEW
     cp -Rp "$2/." "$1/work" || fail 'no copy of the tree'
     for folder in "$3"/*; do
-        [ ! -d "$folder" ] || cp -Rp "$folder" "$1/work/src/techniques" || fail 'no copy of the pass'
+        if [ -d "$folder" ]; then
+            cp -Rp "$folder" "$1/work/src/techniques" || fail 'no copy of the pass'
+        fi
     done
 }
 
