@@ -42,7 +42,8 @@ static const struct path_subcommand *find_subcommand(const struct subcommand_gro
     for (size_t i = 0; i < group->n; i++)
         if (strcmp(name, group->subcommands[i].name) == 0)
             return &group->subcommands[i];
-    fail(EXIT_USAGE, "%s has no word \"%s\": say %s", group->command, name, group->names);
+    fail(EXIT_USAGE, "%s has no word \"%s\": say %s%s", group->command, name, group->names,
+         exists(name) ? " before the file" : "");
 }
 
 static bool asks_for_help(const char *argument)

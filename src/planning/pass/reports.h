@@ -24,8 +24,11 @@ void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* "passes" of plan --json; the caller's */
 json_t *milliseconds(double seconds); /* the number of ms, for JSON; null for NAN and INFINITY; the caller's */
 
-/* Adds a time to the pass's report.  `key` names it in JSON, `label` for people; where one of the two is NULL, the time
- * is left out there.  seconds: INFINITY if the list whose time it is does not fit; NAN if the time is not known. */
+#define NOT_IN_JSON NULL
+#define ONLY_IN_JSON NULL
+
+/* Adds a time to the pass's report.  `key` names it in JSON, and may be NOT_IN_JSON.  `label` names it for people, and
+ * may be ONLY_IN_JSON.  seconds: INFINITY if the list whose time it is does not fit; NAN if the time is not known. */
 void report_ms(struct pass_report *report, const char *key, const char *label, double seconds);
 
 /* Adds a sentence to the pass's report, as a line of its own.  It is the report's from now on, and freed with it. */

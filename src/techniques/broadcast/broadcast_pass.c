@@ -203,9 +203,10 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
     report->reason = describe_slices(&broadcast, facts, route);
     report->fields =
         json_pack("{s:o, s:s}", "queues", queues_json(&broadcast), "bound", route == STAGED ? "staged" : "direct");
-    report_ms(report, "period_ms", NULL, periods.period);
-    report_ms(report, "one_queue_ms", sent ? "with one queue that sends, a step would take" : NULL, periods.one_queue);
-    report_ms(report, "bound_ms", sent ? "the slices of a step need on the fullest link at least" : NULL,
+    report_ms(report, "period_ms", ONLY_IN_JSON, periods.period);
+    report_ms(report, "one_queue_ms", sent ? "with one queue that sends, a step would take" : ONLY_IN_JSON,
+              periods.one_queue);
+    report_ms(report, "bound_ms", sent ? "the slices of a step need on the fullest link at least" : ONLY_IN_JSON,
               compute_bound(list));
     free_messages(&broadcast);
     return sent;

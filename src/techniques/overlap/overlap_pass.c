@@ -153,7 +153,7 @@ static void report_each(const struct update_planner *planner, const struct updat
     report_ms(report, "all_device_ms", "a step: all on the device", period_of(survey, &by_mode[OVERLAP_ALL_DEVICE]));
     report_ms(report, "all_cpu_ms", "all on the CPU", period_of(survey, &by_mode[OVERLAP_ALL_CPU]));
     report_ms(report, "local_ms", "local", period_of(survey, &by_mode[OVERLAP_LOCAL]));
-    report_ms(report, NULL, planner->is_from_file ? "the file's plan" : "best plan",
+    report_ms(report, NOT_IN_JSON, planner->is_from_file ? "the file's plan" : "best plan",
               period_of(survey, &by_mode[OVERLAP_PLAN]));
 }
 
@@ -223,9 +223,9 @@ static void report_plans(const struct update_planner *planner, const struct upda
     free(letters);
     report_each(planner, plans, report);
     report_ms(report, "bound_ms", "any plan at least", if_timed(survey, survey->least_period));
-    report_ms(report, "period_ms", NULL, period_of(survey, chosen));
-    report_ms(report, "barrier_ms", NULL, if_timed(survey, report->after->alone));
-    report_ms(report, "serial_ms", NULL, if_timed(survey, survey->serial));
+    report_ms(report, "period_ms", ONLY_IN_JSON, period_of(survey, chosen));
+    report_ms(report, "barrier_ms", ONLY_IN_JSON, if_timed(survey, report->after->alone));
+    report_ms(report, "serial_ms", ONLY_IN_JSON, if_timed(survey, survey->serial));
     report_regret(planner, plans, report);
 }
 

@@ -122,7 +122,7 @@ void report_gaps(const struct gaps *gaps, const struct fate *fates, const struct
     report->reason = why_kept ? copy_string(why_kept) : sum_up(fates, gaps->n);
     report->fields =
         json_pack("{s:o, s:o}", "moves", moves_json(gaps, fates, forecast), "peak_bytes", peaks_json(gaps, forecast));
-    report_ms(report, "stall_ms", why_kept ? NULL : "stall", stall);
-    report_ms(report, "bare_ms", NULL, bare);
-    report_ms(report, "period_ms", NULL, forecast->period);
+    report_ms(report, "stall_ms", why_kept ? ONLY_IN_JSON : "stall", stall);
+    report_ms(report, "bare_ms", ONLY_IN_JSON, bare);
+    report_ms(report, "period_ms", ONLY_IN_JSON, forecast->period);
 }

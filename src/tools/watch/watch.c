@@ -80,8 +80,9 @@ static void update_ended(struct queue *queue)
         queue->ended++;
 }
 
-static void *asker_main(void *unused)
+static _Noreturn void *asker_main(void *unused)
 {
+    (void)unused;
     while (true) {
         pthread_mutex_lock(&flights_lock);
         if (watched)
@@ -90,7 +91,6 @@ static void *asker_main(void *unused)
         pthread_mutex_unlock(&flights_lock);
         nanosleep(&nap, NULL);
     }
-    return unused;
 }
 
 struct watchdog {
@@ -133,8 +133,9 @@ static void print_stall(struct watchdog *watchdog)
     watchdog->quiet_when_printed = watchdog->quiet;
 }
 
-static void *watchdog_main(void *unused)
+static _Noreturn void *watchdog_main(void *unused)
 {
+    (void)unused;
     struct watchdog watchdog = {0};
     while (true) {
         pthread_mutex_lock(&watching);
@@ -153,7 +154,6 @@ static void *watchdog_main(void *unused)
         pthread_mutex_unlock(&watching);
         nanosleep(&nap, NULL);
     }
-    return unused;
 }
 
 static bool start_detached_thread(void *(*run)(void *unused))

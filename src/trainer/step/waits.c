@@ -5,9 +5,8 @@
  * another wait makes sure that its producer has ended.  To know that, each node has a vector clock: for each lane, the
  * latest node that has certainly ended before this one starts.
  *
- * For GPT-2 on 128 devices, a list of 915,049 tasks, it makes 1,038,776 waits of the 3,600,276 edges between lanes.
- * Clocks of all 516 lanes would take 3.8 GB there, and so clocks are kept for some lanes at a time, which take 234 MB.
- * That takes no longer: the list is walked over more often, but more of what is needed lies in the caches.
+ * Clocks of all lanes would take gigabytes for the list of a hundred devices, and so clocks are kept for some lanes at a
+ * time.  That takes no longer: the list is walked over more often, but more of what is needed lies in the caches.
  */
 #include "step_parts.h"
 

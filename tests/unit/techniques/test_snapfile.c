@@ -462,27 +462,46 @@ static bool survives(const char *path, const struct stored *stored, int killed_a
     return kept;
 }
 
+/* What lives of a file may store; their messages are put aside. */
+struct lives {
+    const char *log;
+    struct mesh mesh;
+    struct stored stored[3];
+};
+
+static void begin_lives(struct lives *lives, const char *log_name)
+{
+    lives->log = temp_path(log_name);
+    lives->mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    lives->stored[0] = new_stored(&small_config, &lives->mesh, 2, WHOLE_PAYLOADS);
+    lives->stored[1] = new_stored(&small_config, &lives->mesh, 3, HALF_PAYLOADS);
+    lives->stored[2] = new_stored(&small_config, &lives->mesh, 4, HALF_PAYLOADS);
+    life.options = json_object();
+    be_quiet(lives->log);
+}
+
+static void end_lives(struct lives *lives)
+{
+    be_loud(lives->log, "yard:");
+    for (size_t i = 0; i < COUNT(lives->stored); i++)
+        free_stored(&lives->stored[i]);
+    json_decref(life.options);
+    free_mesh(&lives->mesh);
+}
+
 static int count_lost(int ends, bool no_sync, int *done)
 {
     int lost = 0;
-    const char *path = temp_path("power.snap"), *log = temp_path("power.log");
-    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
-    struct stored stored[3] = {new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS),
-                               new_stored(&small_config, &mesh, 3, HALF_PAYLOADS),
-                               new_stored(&small_config, &mesh, 4, HALF_PAYLOADS)};
-    life.options = json_object();
+    const char *path = temp_path("power.snap");
+    struct lives lives;
     disk.no_sync = no_sync;
-    be_quiet(log);
+    begin_lives(&lives, "power.log");
     *done = 0;
     for (uint64_t i = getenv("YARD_FIRST") ? strtoull(getenv("YARD_FIRST"), NULL, 10) : 0; *done < ends; i++)
-        if (!run_trial(path, stored, i, done))
+        if (!run_trial(path, lives.stored, i, done))
             lost++;
-    be_loud(log, "yard:");
+    end_lives(&lives);
     disk.no_sync = false;
-    for (int i = 0; i < 3; i++)
-        free_stored(&stored[i]);
-    json_decref(life.options);
-    free_mesh(&mesh);
     return lost;
 }
 
@@ -492,21 +511,14 @@ LONG_TEST(a_life_cut_after_a_rename_is_read)
 {
     enum { CALLS = 120, LUCKS = 4 };
     int lost = 0;
-    const char *path = temp_path("killed.snap"), *log = temp_path("killed.log");
-    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
-    struct stored stored[3] = {
-        new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS), {0}, new_stored(&small_config, &mesh, 4, HALF_PAYLOADS)};
-    life.options = json_object();
-    be_quiet(log);
+    const char *path = temp_path("killed.snap");
+    struct lives lives;
+    begin_lives(&lives, "killed.log");
     for (int at = 1; at <= CALLS; at++)
         for (int luck = 0; luck < LUCKS; luck++)
-            if (!survives(path, stored, at, luck))
+            if (!survives(path, lives.stored, at, luck))
                 lost++;
-    be_loud(log, "yard:");
-    free_stored(&stored[0]);
-    free_stored(&stored[2]);
-    json_decref(life.options);
-    free_mesh(&mesh);
+    end_lives(&lives);
     assert_int_equal(lost, 0);
 }
 
