@@ -338,7 +338,7 @@ for path in "$TMP/fifo" /dev/zero; do
 done
 folder=$TMP/nothing
 refuse 4 'holds no complete checkpoint' train --model tiny --init "$folder"
-refuse 4 "$folder is a folder; expected a regular file" check "$folder"
+refuse 4 "$folder is a folder; expected a file of reference numbers" check "$folder"
 what="$folder is a folder; expected"
 refuse 4 "$what a text with lines \`option = value\`" train --model tiny --config "$folder"
 refuse 4 "$what a profile or a hardware description" plan --simulate --profile "$folder"

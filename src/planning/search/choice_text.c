@@ -57,6 +57,7 @@ bool read_choice(const char *path, const struct choice_text *choice_text, unsign
 {
     if (access(path, F_OK) != 0)
         return false;
+    refuse_if_folder(path, "a plan that an earlier run wrote");
     char *text = read_text(path), *rest = text, *row;
     bool *read = allocate(choice_text->n + 1, sizeof *read); /* by decision */
     struct line line = {.path = path};

@@ -184,6 +184,7 @@ static const struct usage usage = {
 /* Trains on the file's batch, and compares. */
 static void compare_file(struct checker *checker, struct settings *settings, const char *path)
 {
+    refuse_if_folder(path, "a file of reference numbers (see tutorials/reference-files.md)");
     struct config config = read_config(path, given_heads());
     expect_heads(&config, path);
     checker->file = open_safetensors(path);

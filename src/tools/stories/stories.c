@@ -174,6 +174,7 @@ static void *open_stories(const char *file)
     if (!file)
         return read_stories("data/stories.txt", copy_string(embedded_stories));
     claim_input("--data", file);
+    refuse_if_folder(file, "a file of stories such as data/stories.txt");
     return read_stories(file, read_text(file));
 }
 
