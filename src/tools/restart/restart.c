@@ -104,8 +104,8 @@ static void reread_settings(const struct settings *settings, int argc, char **ar
 
 enum supervised { IN_CHILD, ALL_ENDED };
 
-/* Begins children one after another.  Returns IN_CHILD in each of them, and ALL_ENDED in the parent, when no child comes
- * any more: *code is then the last one's exit code. */
+/* Begins children one after another.  Returns IN_CHILD in each of them, and ALL_ENDED in the parent, when no child
+ * comes any more: *code is then the last one's exit code. */
 static enum supervised supervise(struct children *children, int *code)
 {
     for (int nth = 0;; nth++) {

@@ -5,8 +5,8 @@
  * another wait makes sure that its producer has ended.  To know that, each node has a vector clock: for each lane, the
  * latest node that has certainly ended before this one starts.
  *
- * Clocks of all lanes would take gigabytes for the list of a hundred devices, and so clocks are kept for some lanes at a
- * time.  That takes no longer: the list is walked over more often, but more of what is needed lies in the caches.
+ * Clocks of all lanes would take gigabytes for the list of a hundred devices, and so clocks are kept for some lanes at
+ * a time.  That takes no longer: the list is walked over more often, but more of what is needed lies in the caches.
  */
 #include "step_parts.h"
 
