@@ -16,11 +16,7 @@ struct machine *open_two(bool apart)
 
 void close_used(struct machine *machine)
 {
-    for (int i = 0; i < machine->n_lanes; i++) {
-        stop_thread(&machine->lanes[i]->thread);
-        stop_thread(&machine->lanes[i]->forwarder);
-        stop_thread(&machine->lanes[i]->aside_thread);
-    }
+    stop_lane_threads(machine);
     close_machine(machine);
 }
 

@@ -154,8 +154,8 @@ void remove_observer(struct observer *observer);
 
 /* ---- thread.c: threads of host lanes and forwarders -------------------------------------------------------------- */
 
-/* Waits until all jobs of the thread are finished, ends it and sets *thread to NULL.  Does nothing for NULL. */
-void stop_thread(struct host_thread **thread);
+/* Waits until all jobs of the threads of the machine's lanes are finished, and ends the threads. */
+void stop_lane_threads(struct machine *machine);
 
 /* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */
 

@@ -30,7 +30,8 @@ void wait_until_idle(struct host_thread *thread)
     pthread_mutex_unlock(&thread->lock);
 }
 
-void stop_thread(struct host_thread **thread)
+/* Waits until all jobs of the thread are finished, ends it and sets *thread to NULL.  Does nothing for NULL. */
+static void stop_thread(struct host_thread **thread)
 {
     struct host_thread *stopped = *thread;
     if (!stopped)
@@ -44,4 +45,13 @@ void stop_thread(struct host_thread **thread)
     pthread_cond_destroy(&stopped->changed);
     free(stopped);
     *thread = NULL;
+}
+
+void stop_lane_threads(struct machine *machine)
+{
+    for (int i = 0; i < machine->n_lanes; i++) {
+        stop_thread(&machine->lanes[i]->thread);
+        stop_thread(&machine->lanes[i]->forwarder);
+        stop_thread(&machine->lanes[i]->aside_thread);
+    }
 }

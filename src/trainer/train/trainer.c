@@ -189,11 +189,7 @@ void free_trainer(struct trainer *trainer)
     tell_trainer_closing(trainer);
     for (size_t i = 0; i < n; i++)
         free_list(all[i]);
-    for (int i = 0; i < trainer->machine->n_lanes; i++) {
-        stop_thread(&trainer->machine->lanes[i]->thread);
-        stop_thread(&trainer->machine->lanes[i]->forwarder);
-        stop_thread(&trainer->machine->lanes[i]->aside_thread);
-    }
+    stop_lane_threads(trainer->machine);
     free_model(trainer->model);
     free_mesh(&trainer->mesh);
     free_pool(trainer->pool);

@@ -111,10 +111,7 @@ static float *reduced(int n, size_t elements)
     drain(list);
     for (int k = 0; k < n; k++)
         read_tensor(tensors[k], all + (size_t)k * elements);
-    for (int i = 0; i < machine->n_lanes; i++) {
-        stop_thread(&machine->lanes[i]->thread);
-        stop_thread(&machine->lanes[i]->forwarder);
-    }
+    stop_lane_threads(machine);
     free(tensors);
     free_list_and_machine(list);
     return all;
