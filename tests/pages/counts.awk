@@ -110,7 +110,7 @@ function end_of_declaration(i) { # of a variable and the like: its semicolon
 }
 
 function end_of_body(i) { # a brace at the line's beginning, or all of it in one line; or where a first reading ends
-    while (i < n && line[i] !~ /^}/ && line[i] !~ /- a first reading ends here -/ &&
+    while (i < n && line[i] !~ /^}/ && line[i] !~ /- a first reading ends here[: ]/ &&
            line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
         i++
     return i
@@ -162,7 +162,7 @@ function with_comment(i) {
 # The number of the line between functions "a first reading ends here", or 0.
 function line_of_end(   i) {
     for (i = 1; i <= n; i++)
-        if (line[i] ~ /^\/\* -+ a first reading ends here -+ \*\/$/)
+        if (line[i] ~ /^\/\* -+ a first reading ends here(:.*)? -+ \*\/$/)
             return i
     return 0
 }

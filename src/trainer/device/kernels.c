@@ -62,9 +62,7 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *kerne
     return k;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- finding the source ------------------------------------------------------------------------------------------ */
+/* ---- a first reading ends here: finding the source --------------------------------------------------------------- */
 
 /* The path of a file in the folder cl beside the binary, for a build tree that is run from elsewhere; NULL: it is not
  * there.  The caller frees it. */

@@ -21,9 +21,7 @@ void init_random(struct model *model, uint64_t seed)
     }
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- random ------------------------------------------------------------------------------------------------------ */
+/* ---- a first reading ends here: random --------------------------------------------------------------------------- */
 
 /* The first value of element k of the parameter, which is number i of the table. */
 static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)

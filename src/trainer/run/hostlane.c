@@ -87,9 +87,7 @@ void give_to_lane(struct job *job)
     give_job(&lane->thread, lane->name, job);
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- forwarders -------------------------------------------------------------------------------------------------- */
+/* ---- a first reading ends here: forwarders ----------------------------------------------------------------------- */
 
 /* An event can be waited for only in its own OpenCL context.  A forwarder is a thread whose jobs run nothing: it
  * carries "done" from one context to another.  Each lane with consumers in other contexts has a forwarder.  The lane's

@@ -89,9 +89,7 @@ void make_room(struct list *list, uint32_t iteration)
     }
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- until all has ended ----------------------------------------------------------------------------------------- */
+/* ---- a first reading ends here: until all has ended -------------------------------------------------------------- */
 
 void wait_lanes(struct list *list)
 {

@@ -72,9 +72,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
     return &own_settings;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- the command line -------------------------------------------------------------------------------------------- */
+/* ---- a first reading ends here: the command line ----------------------------------------------------------------- */
 
 static void apply_config(const struct usage *usage, const char *config)
 {

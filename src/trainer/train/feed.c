@@ -72,9 +72,7 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
         add_uploads(&uploads, feed, feed->on_last_stage, last_rank);
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- feeds ------------------------------------------------------------------------------------------------------- */
+/* ---- a first reading ends here: feeds ---------------------------------------------------------------------------- */
 
 void new_feeds(struct trainer *trainer)
 {
