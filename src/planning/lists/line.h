@@ -10,6 +10,7 @@
 #include "trainer/base/base.h"
 
 enum { MOST_WORDS = 32 };
+
 struct line {
     const char *path;
     int number;              /* from 1 */
@@ -41,6 +42,7 @@ enum value {
     VALUE_CLASS,   /* enum memory_class */
     VALUE_ROLE     /* enum role */
 };
+
 enum line_of { LINE_DEVICE, LINE_HOST, LINE_LANE, LINE_LINK, LINE_TENSOR, LINE_TASK, LINE_COPY, LINE_WORK };
 bool parse_time(const char *text, double *seconds); /* "1.5ms", or a number of seconds; false: it is neither */
 

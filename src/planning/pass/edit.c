@@ -6,7 +6,7 @@
  */
 #include "edit.h"
 
-#include "cl/shared.h" /* defines: BLOCK */
+#include "cl/shared.h" /* brings: BLOCK */
 
 struct change {                                    /* an entry of the journal */
     void *where;                                   /* in a task or a tensor */

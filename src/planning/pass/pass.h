@@ -90,6 +90,7 @@ typedef bool pass_wanted(const struct run_facts *facts);
 typedef bool pass_run(struct list *list, const struct costs *costs, const struct run_facts *facts,
                       struct pass_report *report);
 struct pass_traits;
+
 struct pass {
     int runs_at;      /* passes run by ascending numbers; `make modules` prints them */
     const char *name; /* --after NAME */
@@ -137,6 +138,7 @@ void run_on_other_list(struct list *list, const struct costs *costs, const struc
 /* ---- pass_hooks.c ------------------------------------------------------------------------------------------------ */
 
 struct run_facts facts_of(const struct settings *settings);
+
 struct pass_reports {
     struct pass_report *items;
     size_t n;

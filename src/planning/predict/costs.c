@@ -2,7 +2,7 @@
  * step file says; and what --what-if changes in that.
  */
 #include "costs.h"
-#include "forecast.h" /* defines: set_budgets() */
+#include "forecast.h" /* brings: set_budgets() */
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #ifndef FORECAST_H
 #define FORECAST_H
 
-#include "planning/pass/pass.h" /* defines: replanning */
+#include "planning/pass/pass.h" /* brings: replanning */
 #include "simulation.h"
 
 /* Times that differ by a smaller share differ by rounding alone: they are the same. */

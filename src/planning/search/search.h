@@ -37,6 +37,7 @@ struct score {
 
 /* Rewrites the list as the choice says, the same way each time. */
 typedef void apply_function(void *context, struct edit *edit, const unsigned char *choice);
+
 struct question {
     struct list *list;
     const struct costs *costs;
@@ -50,6 +51,7 @@ struct question {
      * are tried as long as some work is left. */
     double work;
 };
+
 enum { SEARCH_WORK = 600000 }; /* a few seconds */
 
 /* Tries one choice; the list stays as it is. */

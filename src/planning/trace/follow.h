@@ -36,6 +36,7 @@ enum trace_life {
     LIFE_STOPPED, /* its process is stopped: at a breakpoint, or by SIGSTOP */
     LIFE_GONE     /* its process has ended without closing the trace */
 };
+
 enum trace_life trace_follow_life(const struct trace_follow *follow); /* as of the last poll */
 
 /* The task that a lane works on: its oldest that has not ended.  Returns false where there is none. */

@@ -24,7 +24,7 @@
 #ifndef TRACE_H
 #define TRACE_H
 
-#include "trace_file.h" /* defines: trace_header, trace_lane, trace_task, trace_record ... and the writer */
+#include "trace_file.h" /* brings: trace_header, trace_lane, trace_task, trace_record ... and the writer */
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
@@ -84,6 +84,7 @@ struct memory_use { /* what tensors hold on a device: the amounts, ascending; th
     struct amount_sum *blocks; /* [n / AMOUNTS_IN_BLOCK, rounded up] for the largest sum of many amounts */
     size_t n, cap, cap_sums, cap_blocks;
 };
+
 enum { AMOUNTS_IN_BLOCK = 16 };
 
 /* A validated copy of a trace in memory: every index and offset has been checked.  The records are those that have

@@ -69,7 +69,9 @@ struct trace_header {
 
     struct trace_control control; /* at TRACE_CONTROL */
 };
+
 enum { TRACE_LIVE = offsetof(struct trace_header, head), TRACE_CONTROL = offsetof(struct trace_header, control) };
+
 struct trace_device {
     char id[24];     /* "0:0" */
     char name[80];   /* the name that its driver gives */

@@ -21,6 +21,7 @@ struct trace_part {
     size_t at, n, table;
     size_t size; /* bytes of an entry */
 };
+
 enum { TRACE_PARTS = 6 };
 extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
 #define PART_OF(type, whole, offset) ((type *)(void *)((char *)(whole) + (offset)))

@@ -24,6 +24,7 @@ struct hop {
     int parent;          /* the hop whose bytes this hop sends on, by index in `hops`; SOURCE: it sends the source */
     struct task *reader; /* the first task that reads the received bytes, in this step or else in the next; or NULL */
 };
+
 enum { SOURCE = -1, NO_HOP = -2 }; /* in the place of a hop's index; NONE would not say which of the two */
 
 /* The same bytes on their way to one device or several. */

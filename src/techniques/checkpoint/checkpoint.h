@@ -42,6 +42,7 @@ struct read_buffer {
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
 enum { NOT_KNOWN = 0 };          /* a run's id or a hash that was not recorded */
 enum { VECTORS_DIFFER = 0 };     /* the width where devices have several */
+
 struct checkpoint {
     char *path;                      /* its folder, or its single file */
     struct single_file *single_file; /* the file that the checkpoint is; NULL: it is a folder */

@@ -39,7 +39,7 @@
  */
 #include "overlap_plan.h"
 
-#include "cl/shared.h" /* defines: side_bit */
+#include "cl/shared.h" /* brings: side_bit */
 #include "trainer/run/run.h"
 
 #include <math.h>

@@ -20,6 +20,7 @@
 #include "planning/search/search.h"
 
 enum overlap { OVERLAP_OFF, OVERLAP_PLAN, OVERLAP_LOCAL, OVERLAP_ALL_CPU, OVERLAP_ALL_DEVICE, OVERLAPS };
+
 struct overlap_options {
     enum overlap mode;
     const char *plan_file; /* the file to read the plan from; if there is none, the plan is written to it; NULL: none */
@@ -30,6 +31,7 @@ struct overlap_options {
 enum { MOST_STARTS = 16 };               /* how many numbers of buckets on the CPU are tried first, beside none */
 enum { OVERLAP_WORK = SEARCH_WORK / 6 }; /* simulations of tasks that the whole search may cost */
 enum { MOST_DECISIONS = MOST_BUCKETS + 1 };
+
 struct update_plan {
     side_byte side[MOST_BUCKETS]; /* by bucket */
     enum sharing sharing;

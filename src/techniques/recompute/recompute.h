@@ -5,6 +5,7 @@
 #include "planning/pass/pass.h"
 
 enum recompute { RECOMPUTE_OFF, RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_AUTO };
+
 struct recompute_options {
     enum recompute mode;
 };

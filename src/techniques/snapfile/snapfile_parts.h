@@ -5,8 +5,8 @@
 #define SNAPFILE_PARTS_H
 
 #include "snapfile.h"
-#include "trainer/file/bytes.h"  /* defines: reader */
-#include "trainer/step/tensor.h" /* defines: MOST_SLOTS */
+#include "trainer/file/bytes.h"  /* brings: reader */
+#include "trainer/step/tensor.h" /* brings: MOST_SLOTS */
 
 #include <pthread.h>
 
@@ -32,6 +32,7 @@ struct snapfile_page {
     struct snapfile_commit commit;
 };
 extern const struct checkpoint_form snapfile_form;
+
 struct snapfile {
     struct single_file base; /* its `bytes` is the size of a slot */
     uint64_t run_id;         /* id of the run that writes the file, or that made its newest commit */

@@ -40,7 +40,7 @@
  *
  * Source: "Method and apparatus for model training" (Huawei Cloud, 2023).
  */
-#include "cl/shared.h" /* defines: SIDE_CPU, SIDE_DEVICE */
+#include "cl/shared.h" /* brings: SIDE_CPU, SIDE_DEVICE */
 #include "planning/predict/costs.h"
 #include "snapshot_parts.h"
 

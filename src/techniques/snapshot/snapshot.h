@@ -18,6 +18,7 @@
 
 enum { MOST_EVERY = 1000 }; /* the largest --snapshot-every */
 enum snapshot_place { IN_HOST, IN_DEVICE };
+
 struct snapshot_options {
     const char *file; /* NULL: nothing is stored */
     int every;        /* iterations from one that is stored to the next */

@@ -13,6 +13,7 @@
 #define SWAP_H
 
 enum swap { SWAP_OFF, SWAP_AUTO, SWAP_LAYER, SWAP_MICROBATCH };
+
 struct swap_options {
     enum swap mode;
     unsigned may_leave; /* the classes of tensors that may leave: a bit per enum memory_class */

@@ -3,7 +3,7 @@
 #ifndef SWAP_PARTS_H
 #define SWAP_PARTS_H
 
-#include "planning/pass/fetch.h" /* defines: FOR_SWAP */
+#include "planning/pass/fetch.h" /* brings: FOR_SWAP */
 #include "planning/pass/pass.h"
 #include "planning/predict/forecast.h"
 #include "planning/search/search.h"
@@ -107,6 +107,7 @@ struct hold_rule {
     double copy_times; /* USES_ALONE: for no copy; AS_LONG_AS_THERE_IS_ROOM: longer than any gap */
     double margin;     /* the share of the budget that stays free, since addresses leave holes: 0.03 is 3 % */
 };
+
 enum { USES_ALONE = 0, AS_LONG_AS_THERE_IS_ROOM = 1000000 };
 
 /* The list as it is now, which may have repeated tasks. */

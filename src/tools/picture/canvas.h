@@ -37,6 +37,7 @@ static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 /* ---- stroke.c: smooth lines -------------------------------------------------------------------------------------- */
 
 enum { SPOT = 16 }; /* the middle of pixel (3, 5) is the spot (48, 80) */
+
 struct spot {
     int x, y; /* in sixteenths of a pixel, at most some ten thousand pixels */
 };

@@ -68,6 +68,7 @@ void merge_floors(struct plot *plot); /* keeps one floor where all runs have the
 /* ---- plot_axes.c ------------------------------------------------------------------------------------------------- */
 
 enum { MOST_TICKS = 32 };
+
 struct plot_axis {
     double low, high;
     bool log;

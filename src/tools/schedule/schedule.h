@@ -51,6 +51,7 @@ struct schedule {
     int *row_of;                    /* by stage */
     const struct turn_cell **doing; /* by computation, stage and micro-batch: the cell that does it; see cell_of() */
 };
+
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 
 /* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */

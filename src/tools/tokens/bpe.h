@@ -60,7 +60,9 @@ struct added_tree {
     uint32_t last;           /* the node that was made last */
     bool begins[256];        /* bytes with which the texts begin */
 };
+
 enum { ADDED_TREES = 2 };
+
 struct bpe {
     int n;
     struct token *tokens; /* [n] */

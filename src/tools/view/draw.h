@@ -213,6 +213,7 @@ struct sign {
     enum sign_shape shape;
     uint32_t colour;
 };
+
 enum { MOST_SIGNS = 19 };
 size_t fill_signs(const struct view *view, struct sign signs[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *view, struct box box);

@@ -145,6 +145,7 @@ struct sight {
 /* ---- what is laid out -------------------------------------------------------------------------------------------- */
 
 enum row_kind { ROW_DEVICE, ROW_LANE, ROW_MEMORY };
+
 struct view_row {
     enum row_kind kind;
     int track;
@@ -180,6 +181,7 @@ struct pick { /* a record of a track */
     int64_t record;           /* the index in the trace, or NONE */
     struct trace_record copy; /* a copy of it, with which it is found again when the trace has grown */
 };
+
 enum region_kind { NO_REGION, STRETCH, PLACE };
 
 struct region { /* the selected stretch of time, or the selected place on a memory row: the panel shows it */
@@ -209,7 +211,9 @@ struct highlight {          /* what is lit in a track while other bars are dimme
     bool critical;
     uint64_t changes; /* the track's */
 };
+
 enum { MOST_MARKS = 2 };
+
 struct view_selection {
     struct pick task;
     struct region region;
@@ -260,6 +264,7 @@ enum colour_by { BY_KIND, BY_LAYER, BY_MICRO, COLOUR_WAYS };
 /* If there are many layers or micro-batches, some stand for all: as many colours as the legend names, and one for tasks
  * without a layer.  Kinds are fewer. */
 enum { MOST_NAMES = 24, GROUPS = MOST_NAMES + 1, BARS_IN_BLOCK = 32, FEW_BARS = 2 * BARS_IN_BLOCK };
+
 struct share_block {
     uint64_t ns[GROUPS]; /* how long bars of each colour have lasted up to the end of the block */
     uint64_t end, busy;  /* its last bar's */

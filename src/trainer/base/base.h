@@ -22,16 +22,16 @@
 #ifndef BASE_H
 #define BASE_H
 
-#include "allocate.h" /* defines: allocate, MIN, MAX, PRINTF_LIKE */
-#include "array.h"    /* defines: grow(), COUNT, NONE, SORT, COMPARE, lower_bound() */
-#include "clock.h"    /* defines: now_ns */
-#include "error.h"    /* defines: fail, warn, inform, say, must, attempt, problem, cleanup, CHECK */
-#include "hash.h"     /* defines: hash_bytes */
-#include "options.h"  /* defines: option, option_table */
-#include "process.h"  /* defines: interrupted, live_in_child */
-#include "random.h"   /* defines: random_words, random_uniform, random_normal, and the streams */
-#include "screen.h"   /* defines: write_over, show_busy */
-#include "text.h"     /* defines: append_text, format_number, JOINED, text_stream */
+#include "allocate.h" /* brings: allocate, MIN, MAX, PRINTF_LIKE */
+#include "array.h"    /* brings: grow(), COUNT, NONE, SORT, COMPARE, lower_bound() */
+#include "clock.h"    /* brings: now_ns */
+#include "error.h"    /* brings: fail, warn, inform, say, must, attempt, problem, cleanup, CHECK */
+#include "hash.h"     /* brings: hash_bytes */
+#include "options.h"  /* brings: option, option_table */
+#include "process.h"  /* brings: interrupted, live_in_child */
+#include "random.h"   /* brings: random_words, random_uniform, random_normal, and the streams */
+#include "screen.h"   /* brings: write_over, show_busy */
+#include "text.h"     /* brings: append_text, format_number, JOINED, text_stream */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -66,6 +66,7 @@ struct foreign_words {
 
 /* The two functions of the folder that looks for foreign words, among those that all folders register. */
 struct option_table;
+
 struct foreign_lookup {
     /* What explain_foreign() returns. */
     char *(*find)(const struct option_table *table, unsigned command, const char *typed, const char *dashes);

@@ -55,6 +55,7 @@ struct option {
 #define WORDS(...)                                                                                                     \
     (const char *const[]) { __VA_ARGS__, NULL }
 enum { MOST_OPTIONS = 128 };
+
 struct option_table {
     const struct option *options;
     size_t n;

@@ -41,6 +41,7 @@ const char *file_of_data(const char *given);
 /* ---- data.c: data sets ------------------------------------------------------------------------------------------- */
 
 enum window_order { ORDER_SHUFFLE, ORDER_FILE };
+
 struct data_options {
     const char *path;     /* "self", a made text, a file, folder or glob; NULL: default_data() */
     const char *val_data; /* as for `path`; NULL: val_share of the data */

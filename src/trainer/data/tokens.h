@@ -20,6 +20,7 @@ enum { MOST_TOKENS = 65536 }; /* token numbers are kept as uint16_t */
 enum { BYTE_TOKENS = 256 };   /* how many there are where a token is a byte */
 
 struct token_kind;
+
 struct tokenizer {
     const struct token_kind *kind;
     int n;          /* how many tokens there are; 0: there is no tokenizer */

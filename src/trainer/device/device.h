@@ -42,6 +42,7 @@ struct slab {
     cl_command_queue queue; /* a queue of the context that `pinned` belongs to */
     void *block;            /* the first byte of `pinned`; without it, what malloc() returned */
 };
+
 enum { GUARD_BYTES = 4096 };
 
 struct program { /* one built .cl file */
@@ -65,6 +66,7 @@ enum { DEVICE_ALIGNMENT = 512 };
  * machines have links. */
 enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
 extern const enum lane_kind lane_of_direction[DIRECTIONS];
+
 struct link {
     int index;         /* its place in machine->links */
     double rate;       /* bytes/s, which the copies on it share */

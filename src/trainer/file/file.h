@@ -18,13 +18,13 @@
 #ifndef FILE_H
 #define FILE_H
 
-#include "bytes.h"       /* defines: reader, read_whole, read_first_bytes, map_large, unpack_gzip */
-#include "claims.h"      /* defines: claim_input, claim_output, expect_replaceable */
-#include "kinds.h"       /* defines: file_kind, kind_of_file, is_foreign, read_text, read_json */
-#include "llmc.h"        /* defines: llmc_model, has_magic, read_token_shard */
-#include "locks.h"       /* defines: lock_folder, open_locked */
-#include "paths.h"       /* defines: exists, is_folder, make_folder, file_beside */
-#include "publish.h"     /* defines: writer, publish, publish_text */
-#include "safetensors.h" /* defines: safetensors, fits_safetensors, st_tensor, st_writer */
+#include "bytes.h"       /* brings: reader, read_whole, read_first_bytes, map_large, unpack_gzip */
+#include "claims.h"      /* brings: claim_input, claim_output, expect_replaceable */
+#include "kinds.h"       /* brings: file_kind, kind_of_file, is_foreign, read_text, read_json */
+#include "llmc.h"        /* brings: llmc_model, has_magic, read_token_shard */
+#include "locks.h"       /* brings: lock_folder, open_locked */
+#include "paths.h"       /* brings: exists, is_folder, make_folder, file_beside */
+#include "publish.h"     /* brings: writer, publish, publish_text */
+#include "safetensors.h" /* brings: safetensors, fits_safetensors, st_tensor, st_writer */
 
 #endif

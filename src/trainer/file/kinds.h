@@ -42,6 +42,7 @@ void refuse_if_other_kind(const char *path, enum known_kind kind, const char *wa
 
 /* The part of a file by which its kind is known: its first bytes, and its last ones. */
 enum { GLIMPSE_LAST = 8 };
+
 struct glimpse {
     const char *bytes; /* the file's first n bytes */
     size_t n;

@@ -5,6 +5,7 @@
 #include "bytes.h"
 
 enum { LLMC_MODEL_MAGIC = 20240326, LLMC_TOKENS_MAGIC = 20240520, LLMC_HEADER_BYTES = 1024, LLMC_PARAMETERS = 16 };
+
 struct llmc_model {
     struct reader *file;             /* open; its values follow the header */
     int32_t max_seq_len, vocab;      /* positions; words */

@@ -8,6 +8,7 @@
 
 enum dtype { DTYPE_F32, DTYPE_I32, DTYPE_F16, DTYPE_BF16, DTYPE_F64, DTYPE_OTHER };
 enum { MOST_FILE_DIMS = 8 }; /* how many a tensor in a file may have; one of ours has at most MOST_DIMS */
+
 struct st_tensor {
     char *name;
     enum dtype dtype;              /* DTYPE_OTHER: one that is not read here */

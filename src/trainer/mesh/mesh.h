@@ -21,6 +21,7 @@
 #include "trainer/step/list.h"
 
 enum { MOST_RANKS = 4096 };
+
 struct mesh {
     int dp, pp, tp;   /* ranks along each axis: data-parallel, pipeline, tensor-parallel */
     int zero;         /* what data-parallel ranks share out; 1: optimizer state, 2: gradients too, 3: parameters too */
@@ -61,6 +62,7 @@ struct range shard_of(size_t elements, int k, int n); /* flat_part() whose grain
 
 /* How a tensor of two dimensions is cut among the ranks of a tensor-parallel group. */
 enum partition { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLUMNS };
+
 struct cut {
     enum partition split;
     int sections;  /* how many sections along that axis are each cut by themselves: 3 for q, k and v */

@@ -19,11 +19,11 @@
 #ifndef MODEL_H
 #define MODEL_H
 
-#include "build.h"     /* defines: build, tape, op, kernels, LAUNCH() */
-#include "cl/shared.h" /* defines: BLOCK, PART_NUMBERS, CONTROL_*, STATE_* */
-#include "ops.h"       /* defines: batch, gemm; declares: linear(), attention() ... */
-#include "params.h"    /* defines: config, param, unit, params, weight */
-#include "pipeline.h"  /* defines: pipeline, turn */
+#include "build.h"     /* brings: build, tape, op, kernels, LAUNCH() */
+#include "cl/shared.h" /* brings: BLOCK, PART_NUMBERS, CONTROL_*, STATE_* */
+#include "ops.h"       /* brings: batch, gemm; declares: linear(), attention() ... */
+#include "params.h"    /* brings: config, param, unit, params, weight */
+#include "pipeline.h"  /* brings: pipeline, turn */
 
 /* ---- a model, and a rank's part of it on its device: model.c, replica.c ------------------------------------------ */
 

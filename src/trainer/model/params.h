@@ -16,6 +16,7 @@ struct config {
     int layers, heads, channels, seq_len, vocab; /* L, H, C, the largest T, V */
     bool tied;                                   /* the head is the token embedding */
 };
+
 enum { MOST_LAYERS = 1000 };
 void check_config(const struct config *config); /* ends the program (EXIT_USAGE) if sizes are impossible */
 bool same_sizes(const struct config *a, const struct config *b); /* tied or untied counts too */
@@ -45,6 +46,7 @@ struct param {
  * parameters lie in one tensor, the decayed ones first, each on a multiple of UNIT_ALIGN elements.  The padding between
  * them is 0 and stays so. */
 enum { UNIT_ALIGN = DEVICE_ALIGNMENT / ELEMENT_BYTES };
+
 struct unit {
     size_t elements;  /* elements of all its parameters, padding included */
     size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */

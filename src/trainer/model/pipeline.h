@@ -25,6 +25,7 @@ enum pipeline {
 extern const char *const pipeline_name[PIPELINES + 1]; /* "1f1b", ...: words of --pipeline; NULL ends them */
 struct turns;                                          /* pipeline.c: the turns that a device has taken so far */
 struct written_turns;
+
 struct turn_order {
     void (*take_turns)(struct turns *of_a_device); /* adds all turns of the device, in its order */
     int chunks;                                    /* stages per device */

@@ -11,6 +11,7 @@
 #include "model_files.h"
 
 #define TIED_FIELD "tie_word_embeddings"
+
 struct statement {
     char *where;    /* how messages name it: the path of config.json, or "FILE, metadata ..." */
     json_t *fields; /* the object */

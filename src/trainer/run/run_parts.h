@@ -17,7 +17,7 @@
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
-#include "queues.h" /* defines: queue, queued_run, flights_lock */
+#include "queues.h" /* brings: queue, queued_run, flights_lock */
 
 /* ---- runs, by task ----------------------------------------------------------------------------------------------- */
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 enum rate_schedule { RATE_COSINE, RATE_CONSTANT, RATE_LINEAR, RATE_WSD };
+
 struct rate {
     enum rate_schedule schedule;
     double lr, lr_min; /* the highest rate, and the one at the end */

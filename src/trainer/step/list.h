@@ -33,8 +33,8 @@
 #ifndef LIST_H
 #define LIST_H
 
-#include "task.h"   /* defines: task, and what it is made of: access, arg, grid, edge; role, tags; when, condition */
-#include "tensor.h" /* defines: tensor, slots, pool, memory_class */
+#include "task.h"   /* brings: task, and what it is made of: access, arg, grid, edge; role, tags; when, condition */
+#include "tensor.h" /* brings: tensor, slots, pool, memory_class */
 
 /* ---- a list: list.c ---------------------------------------------------------------------------------------------- */
 

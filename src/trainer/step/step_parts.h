@@ -90,6 +90,7 @@ struct segment {        /* bytes up to the next segment */
     size_t begin;       /* its first byte */
     int writer, reader; /* its latest write and its latest read since, as positions in walk->touches; or NONE */
 };
+
 struct space {
     struct segment *segments;
     size_t n, cap;

@@ -14,10 +14,12 @@
 /* ---- what it touches, and the arguments of its kernel ------------------------------------------------------------ */
 
 enum access_mode { ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_BOTH = 3 };
+
 struct access {
     struct tensor *tensor; /* the one in slot 1, if it lies in slots */
     enum access_mode mode; /* ACCESS_NONE: an argument that is no tensor */
 };
+
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_STRUCT, ARG_LOCAL };
 enum { MOST_STRUCT_BYTES = 24 };
 
@@ -86,6 +88,7 @@ enum edge_kind {
     EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct listed_wait) */
     EDGE_REUSE /* the tasks touch two tensors that share bytes */
 };
+
 enum { EDGE_KINDS = EDGE_REUSE + 1 };
 
 struct edge {          /* it is in the list of its consumer, the task that waits */

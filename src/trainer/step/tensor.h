@@ -26,7 +26,9 @@ enum exclusive {
     EXCLUSIVE_SOME,  /* only those that live far away in the list */
     EXCLUSIVE_ALWAYS /* none */
 };
+
 enum { ELEMENT_BYTES = 4, MOST_DIMS = 4, SLABS_PER_DEVICE = 256 };
+
 struct shape {
     int n_dims;
     int64_t size[MOST_DIMS]; /* elements along each dimension, the outermost first */
@@ -115,6 +117,7 @@ struct tensor {
 
 /* Which iteration has which slot (slots.c).  A pool has one set of slots, for all tensors that lie in slots. */
 enum { MOST_SLOTS = 16 };
+
 struct slots {
     int n;       /* number of slots, which are numbered from 1; 0: there are none */
     int durable; /* the slot with the newest iteration that is durable; 0: none */

@@ -21,11 +21,11 @@
 #ifndef TRAIN_H
 #define TRAIN_H
 
-#include "this_process.h"              /* defines: this_process */
-#include "trainer/data/data.h"         /* defines: dataset */
-#include "trainer/model/model.h"       /* defines: model, replica, config, params, batch */
-#include "trainer/run/run.h"           /* defines: list, task, tensor, machine, execute, execution, observer */
-#include "trainer/settings/settings.h" /* defines: settings, usage, source, rate */
+#include "this_process.h"              /* brings: this_process */
+#include "trainer/data/data.h"         /* brings: dataset */
+#include "trainer/model/model.h"       /* brings: model, replica, config, params, batch */
+#include "trainer/run/run.h"           /* brings: list, task, tensor, machine, execute, execution, observer */
+#include "trainer/settings/settings.h" /* brings: settings, usage, source, rate */
 
 /* ---- trainer.c --------------------------------------------------------------------------------------------------- */
 
@@ -36,10 +36,12 @@ struct result {        /* what the report task says of one training step */
     bool halted;       /* the step was not finite, and has updated nothing */
     uint64_t ended_ns; /* when the step's last task on a compute lane ended (step_result), by now_ns() */
 };
+
 enum { RESULTS = KEPT_ENDS }; /* how many steps' results are kept */
 enum { MOST_LISTS = 3 };      /* how many lists a trainer may have */
-struct losses {               /* the losses of n tokens */
-    double sum;               /* in nats */
+
+struct losses { /* the losses of n tokens */
+    double sum; /* in nats */
     uint64_t n;
 };
 

@@ -9,7 +9,7 @@
  * Tasks hang at a barrier until a test opens it, or for ever in a process of their own.  The steps in which a task runs
  * were worked out by hand.
  */
-#include "cl/shared.h" /* defines: SIDE_CPU, SIDE_DEVICE */
+#include "cl/shared.h" /* brings: SIDE_CPU, SIDE_DEVICE */
 #include "planning/pass/edit.h"
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
