@@ -114,6 +114,16 @@ struct own_commands {
     bool only_last_event;
 };
 
+/* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they
+ * write. */
+enum gate { GATE_NONE, GATE_OPENS, GATE_WAITS };
+
+/* A part of the model's state. */
+struct state_range {
+    int rank, unit;        /* a unit of the model, as far as the rank has it */
+    struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
+};
+
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
 /* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets

@@ -1,4 +1,4 @@
-/* when.h - when a task runs, which is in each iteration for most tasks; and what else only a few tasks have.
+/* when.h - when a task runs, which is in each iteration for most tasks.
  *
  * A first reading skips this header.  Implemented in when.c.
  */
@@ -35,16 +35,6 @@ struct slot_use {
     bool needed;  /* the iteration must have a slot */
     bool returns; /* with `needed`: the iteration gives its slot back when this task has ended */
     bool aside;   /* with `needed`: it waits outside of its lane, and only tasks that need a slot wait for it */
-};
-
-/* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they
- * write. */
-enum gate { GATE_NONE, GATE_OPENS, GATE_WAITS };
-
-/* A part of the model's state. */
-struct state_range {
-    int rank, unit;        /* a unit of the model, as far as the rank has it */
-    struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
 };
 
 /* ---- when.c ------------------------------------------------------------------------------------------------------ */
