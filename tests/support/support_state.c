@@ -89,7 +89,7 @@ void write_random_state(const char *path, const struct config *config, const str
     free_checkpoint(checkpoint);
 }
 
-bool has_state(const struct checkpoint *checkpoint, uint64_t seed)
+bool has_state(struct checkpoint *checkpoint, uint64_t seed)
 {
     bool same = true;
     for (size_t i = 0; i < checkpoint->pieces->n && same; i++) {
@@ -103,7 +103,7 @@ bool has_state(const struct checkpoint *checkpoint, uint64_t seed)
     return same;
 }
 
-void expect_state(const struct checkpoint *checkpoint, uint64_t seed)
+void expect_state(struct checkpoint *checkpoint, uint64_t seed)
 {
     if (!has_state(checkpoint, seed))
         test_failed("%s has other values than it was written with\n", checkpoint->path);

@@ -26,10 +26,10 @@ void write_random_state(const char *path, const struct config *config, const str
 void read_all_tensors(const char *path);
 
 /* Fails the test unless all tensors of the checkpoint have the values of that seed. */
-void expect_state(const struct checkpoint *c, uint64_t seed);
+void expect_state(struct checkpoint *c, uint64_t seed);
 
 /* Do all tensors of the checkpoint have the values of that seed? */
-bool has_state(const struct checkpoint *c, uint64_t seed);
+bool has_state(struct checkpoint *c, uint64_t seed);
 
 /* ---- snapshots of such values ------------------------------------------------------------------------------------ */
 

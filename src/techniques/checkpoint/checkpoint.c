@@ -18,7 +18,8 @@ struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const ch
     like->pieces = NULL;
     like->bytes = NULL;
     like->single_file = NULL;
-    like->buffer = NULL;
+    like->buffer = (struct read_buffer){0};
+    like->times = (struct load_times){0};
     return like;
 }
 
@@ -36,10 +37,7 @@ void free_checkpoint(struct checkpoint *checkpoint)
         free_pieces(checkpoint->pieces);
     if (checkpoint->single_file)
         free_single_file(checkpoint->single_file);
-    if (checkpoint->buffer) {
-        free(checkpoint->buffer->bytes);
-        free(checkpoint->buffer);
-    }
+    free(checkpoint->buffer.bytes);
     json_decref(checkpoint->options);
     free(checkpoint->path);
     free(checkpoint->tokenizer);

@@ -35,8 +35,12 @@
 struct read_buffer {
     char *bytes;
     size_t cap;
-    uint64_t open, read, verify, upload; /* ns that opening, reading, hashing and uploading have taken so far */
-    uint64_t bytes_read;                 /* so far */
+};
+
+/* What loading has taken so far. */
+struct load_times {
+    uint64_t open, read, verify, upload; /* ns of opening, reading, hashing and uploading */
+    uint64_t bytes_read;
 };
 
 enum { LAST_STEP = 1000000000 }; /* the highest step of a checkpoint */
@@ -56,8 +60,9 @@ struct checkpoint {
     char *tokenizer;
     json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
     struct pieces *pieces;
-    uint64_t *bytes;            /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
-    struct read_buffer *buffer; /* NULL: nothing is read from it, it is only described */
+    uint64_t *bytes;           /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
+    struct read_buffer buffer; /* where its pieces are read */
+    struct load_times times;
 };
 
 /* ---- checkpoint.c ------------------------------------------------------------------------------------------------ */
@@ -163,14 +168,14 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
 /* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
  * pieces do not cover each element once, or do not have their hashes. */
-void read_kept(const struct checkpoint *checkpoint, size_t nth, float *values);
+void read_kept(struct checkpoint *checkpoint, size_t nth, float *values);
 
 /* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
-struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t nth);
+struct problem *verify_tensor(struct checkpoint *checkpoint, size_t nth);
 
 /* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
-uint64_t reshard(const struct checkpoint *from, struct checkpoint *to);
+uint64_t reshard(struct checkpoint *from, struct checkpoint *to);
 
 /* ---- transfer.c: how far two arrays, or two checkpoints, are apart ----------------------------------------------- */
 
@@ -185,6 +190,6 @@ struct difference compare_floats(const float *a, const float *b, size_t n);
 
 /* Compares tensor pieces->tensors[nth] of two checkpoints of models of the same sizes, whatever their meshes are.
  * Fails as read_kept() does. */
-struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t nth);
+struct difference compare_tensor(struct checkpoint *a, struct checkpoint *b, size_t nth);
 
 #endif

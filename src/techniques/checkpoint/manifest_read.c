@@ -394,7 +394,6 @@ struct checkpoint *parse_manifest(const char *path, const char *text, size_t n, 
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->path = copy_string(path);
     checkpoint->single_file = single_file;
-    checkpoint->buffer = allocate(1, sizeof *checkpoint->buffer);
     json_t *fields = begin_fields(all);
     take_string(&where, fields, "hash"); /* refuse_if_hash_differs() has compared it */
     read_head(&where, fields, checkpoint);

@@ -41,7 +41,7 @@ static const struct resumed_run *open_resumed_run(void)
     if (!path)
         return NULL;
     struct checkpoint *checkpoint = open_checkpoint(path);
-    checkpoint->buffer->open = now_ns() - this_process->begun - checkpoint->buffer->read - checkpoint->buffer->verify;
+    checkpoint->times.open = now_ns() - this_process->begun - checkpoint->times.read - checkpoint->times.verify;
     struct resumed_run *found = allocate(1, sizeof *found);
     *found = (struct resumed_run){
         .given_path = path,
@@ -285,19 +285,19 @@ static void print_resumed(struct trainer *trainer)
     const struct checkpoint *checkpoint = resumed_checkpoint(trainer);
     if (!checkpoint)
         return;
-    const struct read_buffer *buffer = checkpoint->buffer;
+    const struct load_times *times = &checkpoint->times;
     uint64_t all = now_ns() - this_process->begun;
-    uint64_t state = buffer->open + buffer->read + buffer->verify + buffer->upload;
+    uint64_t state = times->open + times->read + times->verify + times->upload;
     char *path = rank_file(checkpoint, 0);
     char bytes[32];
     double disk = measure_disk(path);
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
                checkpoint->path, 1e-9 * (double)all);
     printf("            open %.3f, read %.3f, verify %.3f, upload %.3f, devices and lists %.3f\n",
-           1e-9 * (double)buffer->open, 1e-9 * (double)buffer->read, 1e-9 * (double)buffer->verify,
-           1e-9 * (double)buffer->upload, 1e-9 * (double)(all - state));
-    printf("            %s read at %.0f MB/s", format_bytes(bytes, (double)buffer->bytes_read),
-           1e3 * (double)buffer->bytes_read / (double)MAX(buffer->read, 1));
+           1e-9 * (double)times->open, 1e-9 * (double)times->read, 1e-9 * (double)times->verify,
+           1e-9 * (double)times->upload, 1e-9 * (double)(all - state));
+    printf("            %s read at %.0f MB/s", format_bytes(bytes, (double)times->bytes_read),
+           1e3 * (double)times->bytes_read / (double)MAX(times->read, 1));
     if (!isnan(disk))
         printf("; the disk alone, past the cache: %.0f MB/s", 1e-6 * disk);
     printf("\n");

@@ -14,7 +14,7 @@
 void save_checkpoint(struct model *model, const char *folder, struct checkpoint *checkpoint);
 
 /* Loads the parameters, or all state, into the devices of the model.  Fails as read_kept() does. */
-void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, enum loaded_state wanted);
+void load_checkpoint(struct model *model, struct checkpoint *checkpoint, enum loaded_state wanted);
 
 /* ---- resume.c: whose functions the trainer calls ----------------------------------------------------------------- */
 

@@ -34,7 +34,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* One buffer serves all tensors, since the first use of fresh pages takes longer than hashing what goes into them. */
-void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, enum loaded_state wanted)
+void load_checkpoint(struct model *model, struct checkpoint *checkpoint, enum loaded_state wanted)
 {
     float *values = NULL;
     size_t cap = 0;
@@ -46,7 +46,7 @@ void load_checkpoint(struct model *model, const struct checkpoint *checkpoint, e
         read_kept(checkpoint, i, values);
         uint64_t begun = now_ns();
         write_param(model, tensor->param, tensor->role, values);
-        checkpoint->buffer->upload += now_ns() - begun;
+        checkpoint->times.upload += now_ns() - begun;
     }
     free(values);
 }

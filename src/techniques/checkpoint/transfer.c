@@ -24,7 +24,7 @@ static void free_loaded(struct loaded *loaded)
 }
 
 /* Reads a piece's bytes from the file and compares their hash. */
-static void load_piece(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, const struct piece *piece,
+static void load_piece(struct checkpoint *checkpoint, const struct kept_tensor *tensor, const struct piece *piece,
                        struct reader *file, char *into)
 {
     size_t bytes = ELEMENT_BYTES * piece_elements(piece);
@@ -32,9 +32,9 @@ static void load_piece(const struct checkpoint *checkpoint, const struct kept_te
     read_at(file, into, bytes, piece->file_offset);
     uint64_t read_done = now_ns();
     uint64_t hash = hash_bytes(into, bytes, 0);
-    checkpoint->buffer->read += read_done - begun;
-    checkpoint->buffer->verify += now_ns() - read_done;
-    checkpoint->buffer->bytes_read += bytes;
+    checkpoint->times.read += read_done - begun;
+    checkpoint->times.verify += now_ns() - read_done;
+    checkpoint->times.bytes_read += bytes;
     if (hash != piece->hash)
         fail(EXIT_FAILED, "%s is damaged: tensor %s, %s, bytes %llu to %llu have hash %016llx, expected is %016llx; %s",
              file->path, tensor->name, kept_name[tensor->role], (unsigned long long)piece->file_offset,
@@ -52,7 +52,7 @@ static struct reader *open_file_of(const struct checkpoint *checkpoint, int rank
 }
 
 /* Reads all pieces of a tensor from their files, one after another, into loaded->bytes. */
-static void read_pieces(const struct checkpoint *checkpoint, const struct kept_tensor *tensor, struct loaded *loaded)
+static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor *tensor, struct loaded *loaded)
 {
     struct reader *file = NULL;
     for (size_t k = 0; k < tensor->n; k++) {
@@ -71,12 +71,12 @@ static void read_pieces(const struct checkpoint *checkpoint, const struct kept_t
 /* Loads all pieces of a tensor, with a plan of where their elements go in `to`.  The plan comes first: it refuses a
  * manifest whose pieces overlap, so that the buffer takes no more memory than the tensor has bytes (grow() may double
  * that). */
-static struct loaded load_pieces(const struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
+static struct loaded load_pieces(struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
     const struct kept_tensor *tensor = &checkpoint->pieces->tensors[nth];
     struct loaded loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
                             .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
-    struct read_buffer *buffer = checkpoint->buffer;
+    struct read_buffer *buffer = &checkpoint->buffer;
     must(prove_copies(&loaded.plan));
     for (size_t k = 0; k < tensor->n; k++)
         loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->pieces[k]);
@@ -93,7 +93,7 @@ static const char *copied_bytes(const struct loaded *loaded, const struct copy *
 
 /* ---- into memory, and into other files --------------------------------------------------------------------------- */
 
-void read_kept(const struct checkpoint *checkpoint, size_t nth, float *values)
+void read_kept(struct checkpoint *checkpoint, size_t nth, float *values)
 {
     struct kept_tensor whole = checkpoint->pieces->tensors[nth];
     whole.n = 1;
@@ -108,7 +108,7 @@ void read_kept(const struct checkpoint *checkpoint, size_t nth, float *values)
 }
 
 struct verified { /* the argument of verify_bytes(), for attempt() */
-    const struct checkpoint *checkpoint;
+    struct checkpoint *checkpoint;
     size_t nth;
 };
 
@@ -118,7 +118,7 @@ static void verify_bytes(void *argument)
     read_kept(verified->checkpoint, verified->nth, NULL);
 }
 
-struct problem *verify_tensor(const struct checkpoint *checkpoint, size_t nth)
+struct problem *verify_tensor(struct checkpoint *checkpoint, size_t nth)
 {
     struct verified verified = {checkpoint, nth};
     return attempt(verify_bytes, &verified);
@@ -132,7 +132,7 @@ static void fill_piece(const struct loaded *loaded, size_t k, char *into)
             memcpy(into + ELEMENT_BYTES * copy->to_offset, copied_bytes(loaded, copy), ELEMENT_BYTES * copy->n);
 }
 
-uint64_t reshard(const struct checkpoint *from, struct checkpoint *to)
+uint64_t reshard(struct checkpoint *from, struct checkpoint *to)
 {
     uint64_t moved = 0;
     char *bytes = NULL; /* one new piece's */
@@ -175,7 +175,7 @@ struct difference compare_floats(const float *a, const float *b, size_t n)
 }
 
 /* Both tensors are put together first, so that the two checkpoints may be cut by unlike meshes. */
-struct difference compare_tensor(const struct checkpoint *a, const struct checkpoint *b, size_t nth)
+struct difference compare_tensor(struct checkpoint *a, struct checkpoint *b, size_t nth)
 {
     size_t n = tensor_elements(&a->pieces->tensors[nth]);
     float *a_values = allocate(n, sizeof *a_values), *b_values = allocate(n, sizeof *b_values);

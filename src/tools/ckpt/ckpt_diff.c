@@ -38,7 +38,7 @@ static void print_diff(const struct checkpoint *a, const struct checkpoint *b, s
 }
 
 /* The tensors that differ, a row each. */
-static struct table *compare_tensors(const struct checkpoint *a, const struct checkpoint *b)
+static struct table *compare_tensors(struct checkpoint *a, struct checkpoint *b)
 {
     static const struct column columns[] = {{"tensor", "name", CELL_TEXT, 27, 0},
                                             {"role", "role", CELL_TEXT, 6, 0},

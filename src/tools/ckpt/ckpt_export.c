@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 /* Writes one file, which may replace another one of llm.c's, but no other kind of file. */
-static void export_file(const struct checkpoint *checkpoint, const char *path)
+static void export_file(struct checkpoint *checkpoint, const char *path)
 {
     struct stat status;
     expect_place("ckpt export", path);
@@ -30,7 +30,7 @@ static void say_why_no_tokenizer(const struct tokenizer *tokenizer)
         inform("the folder gets no tokenizer: what the token numbers of this model stand for is not known here");
 }
 
-static void export_folder(const struct checkpoint *checkpoint, const char *path)
+static void export_folder(struct checkpoint *checkpoint, const char *path)
 {
     struct tokenizer tokenizer = tokenizer_from_text(checkpoint->tokenizer, checkpoint->path);
     json_t *json = tokenizer_to_json(&tokenizer);

@@ -25,7 +25,7 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
 }
 
 /* Reads every tensor's pieces; what is wrong goes into `damaged`.  Returns the bytes that are sound. */
-static uint64_t verify_all_tensors(const struct checkpoint *checkpoint, json_t *damaged)
+static uint64_t verify_all_tensors(struct checkpoint *checkpoint, json_t *damaged)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {

@@ -10,7 +10,7 @@
 enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 
 /* A parameter's values, followed by `padding` zeros; the caller frees them. */
-static float *read_value(const struct checkpoint *checkpoint, int param, size_t padding)
+static float *read_value(struct checkpoint *checkpoint, int param, size_t padding)
 {
     size_t i = 0;
     while (checkpoint->pieces->tensors[i].param != param || checkpoint->pieces->tensors[i].role != KEPT_VALUE)
@@ -20,7 +20,7 @@ static float *read_value(const struct checkpoint *checkpoint, int param, size_t 
     return values;
 }
 
-void export_safetensors(const struct checkpoint *checkpoint, const char *path, enum tensor_names names)
+void export_safetensors(struct checkpoint *checkpoint, const char *path, enum tensor_names names)
 {
     const struct model_facts facts = {checkpoint->step, checkpoint->vector, checkpoint->tokenizer};
     struct params *params = new_params(&checkpoint->pieces->config, &one_rank, 0);
@@ -72,7 +72,7 @@ static void write_tokenizer(struct folder *folder, const json_t *tokenizer, int 
     json_decref(about);
 }
 
-void export_huggingface(const struct checkpoint *checkpoint, const char *path, const json_t *tokenizer, int end)
+void export_huggingface(struct checkpoint *checkpoint, const char *path, const json_t *tokenizer, int end)
 {
     const struct config *config = &checkpoint->pieces->config;
     struct folder *folder = open_folder(path, 4);
@@ -86,7 +86,7 @@ void export_huggingface(const struct checkpoint *checkpoint, const char *path, c
 }
 
 /* Writes parameter i.  The token embedding gets rows of zeros in addition, up to `rows` rows in all. */
-static void write_padded(struct writer *writer, const struct checkpoint *checkpoint, const struct param *param, int i,
+static void write_padded(struct writer *writer, struct checkpoint *checkpoint, const struct param *param, int i,
                          int rows)
 {
     size_t padding = i == WTE ? (size_t)((rows - param->shape[0]) * param->shape[1]) : 0;
@@ -95,7 +95,7 @@ static void write_padded(struct writer *writer, const struct checkpoint *checkpo
     free(values);
 }
 
-void export_llmc(const struct checkpoint *checkpoint, const char *path)
+void export_llmc(struct checkpoint *checkpoint, const char *path)
 {
     const struct config *config = &checkpoint->pieces->config;
     int padded = (int)round_up((size_t)config->vocab, VOCAB_MULTIPLE);

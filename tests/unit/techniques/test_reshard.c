@@ -277,7 +277,7 @@ static void put_first(const struct checkpoint *checkpoint, float value)
 }
 
 /* Tensor 3 of two states, which were written with the seeds 9 and 10: their distance, and the second one's norm. */
-static void expect_distances(const struct checkpoint *nine, const struct checkpoint *ten)
+static void expect_distances(struct checkpoint *nine, struct checkpoint *ten)
 {
     struct difference difference = compare_tensor(nine, ten, 3);
     double distance = 0, norm = 0;
