@@ -31,7 +31,7 @@ kernel void fma_peak(global float *out, /* (global size) */
 }
 
 /* Reads and writes 4*n bytes.  Each work-group copies BLOCK floats; global size ceil(n / BLOCK) * WG, local size WG. */
-KERNEL void copy(global float *out, global const float *in, int n) /* (n), (n) */
+KERNEL void copy(global float *out, const global float *in, int n) /* (n), (n) */
 {
     int end = block_end(n);
     for (int i = block_begin() + FIRST; i < end; i += STRIDE)

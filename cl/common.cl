@@ -25,8 +25,8 @@
  * Only 4-byte alignment is assumed anywhere.  Result bits depend on VEC and WG, never on the number of cores.
  */
 
-/* Nor may a compiler fuse a*b+c behind our back, in any kernel file: where one rounding is wanted, the kernels say
- * fma().  This holds to the end of the text that is compiled, and so for the file behind this one too. */
+/* A compiler may not fuse a*b+c either, in any kernel file: where one rounding is wanted, the kernels say fma().  This
+ * holds to the end of the text that is compiled, and so for the file behind this one too. */
 #pragma OPENCL FP_CONTRACT OFF
 
 #ifndef VEC

@@ -78,15 +78,15 @@ static int first_column(int columns)
 
 /* c (M,columns) = a (M,K) . b (K,columns), which with `more` is added to c.  Element (m,k) of a is
  * a[m*a_row + k*a_step].  The work-items share the tiles of c, which are as tile() of gemm.cl explains them. */
-static INLINE void multiply(local float *c, int M, int columns, local const float *a, int a_row, int a_step,
-                            local const float *b, int K, const bool more)
+static INLINE void multiply(local float *c, int M, int columns, const local float *a, int a_row, int a_step,
+                            const local float *b, int K, const bool more)
 {
     const int across = columns / WIDTH, tiles = across * ((M + ROWS - 1) / ROWS);
     for (int t = get_local_id(0); t < tiles; t += WG) {
         const int down = t / across, m = down * ROWS;
         const int x = (t - down * across) * VEC, apart = across * VEC; /* neighbours read neighbouring floats */
         vec acc[ROWS][COLS];
-        local const float *row[ROWS];
+        const local float *row[ROWS];
         foreach (i, ROWS) {
             const int at = min(m + i, M - 1);
             row[i] = a + at * a_row;
@@ -141,13 +141,13 @@ static INLINE void load_columns(local float *to, const global float *x, size_t l
 }
 
 /* The way back: rows `begin` ... of x = from (hs,columns), transposed; rows from T on are not written. */
-static INLINE void store_columns(local const float *from, global float *x, size_t ld, int begin, int columns, int T,
+static INLINE void store_columns(const local float *from, global float *x, size_t ld, int begin, int columns, int T,
                                  int hs)
 {
     for (int n = 0; n < min(columns, T - begin); n += 4)
         for (int d = 4 * get_local_id(0); d < hs; d += 4 * WG) {
             global float *to = x + (begin + n) * ld + d;
-            local const float *at = from + d * columns + n;
+            const local float *at = from + d * columns + n;
             if (begin + n + 4 <= T && d + 4 <= hs)
                 TRANSPOSE_SQUARE(at, at + columns, at + 2 * columns, at + 3 * columns, to, ld);
             else
@@ -328,7 +328,7 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
     const int first = get_group_id(0) * columns; /* the first keys have most to do */
     local float *k = room;                       /* (hs,columns): the keys, transposed */
     local float *v = k + hs * columns;           /* (hs,columns): their values, transposed */
-    local float *dk = v + hs * columns;          /* (hs,columns), transposed; dv follows it in memory */
+    local float *dk = v + hs * columns;          /* (hs,columns), transposed */
     local float *dv = dk + hs * columns;         /* (hs,columns), transposed */
     local float *queries = dv + hs * columns;    /* (rows,hs), hs + 1 apart */
     local float *dy = queries + rows * (hs + 1); /* (rows,hs), hs + 1 apart: dout */
@@ -338,8 +338,10 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
     /* 1. Load the keys and their values, and begin dk and dv. */
     load_columns(k, qkv + h.qkv + C, h.wide, first, columns, T, hs);
     load_columns(v, qkv + h.qkv + 2 * C, h.wide, first, columns, T, hs);
-    for (int i = FIRST; i < 2 * hs * columns; i += STRIDE)
+    for (int i = FIRST; i < hs * columns; i += STRIDE)
         PUT((vec)0.0f, dk + i);
+    for (int i = FIRST; i < hs * columns; i += STRIDE)
+        PUT((vec)0.0f, dv + i);
     for (int begin = first; begin < T; begin += rows) {
         const int live = min(rows, T - begin);
         /* 2. Load a part of the queries, and their rows of dout. */

@@ -70,7 +70,7 @@
 
 /* Element (i,j) of a matrix in global memory is at[i*row + j*col]. */
 struct view {
-    global const float *at;
+    const global float *at;
     size_t row, col;
 };
 
@@ -89,8 +89,8 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
     for (int j = 0; j < cols; j += 4) {
         const int at = min(j, width - 4);
         local float *to = panel + at;
-        global const float *x0 = x.at + min(at + 0, cols - 1) * x.col, *x1 = x.at + min(at + 1, cols - 1) * x.col;
-        global const float *x2 = x.at + min(at + 2, cols - 1) * x.col, *x3 = x.at + min(at + 3, cols - 1) * x.col;
+        const global float *x0 = x.at + min(at + 0, cols - 1) * x.col, *x1 = x.at + min(at + 1, cols - 1) * x.col;
+        const global float *x2 = x.at + min(at + 2, cols - 1) * x.col, *x3 = x.at + min(at + 3, cols - 1) * x.col;
         int k = 0;
         if (x.row == 1)
             for (; k + 4 <= depth; k += 4)
@@ -140,7 +140,8 @@ static INLINE void fetch_part(struct next_block next, int part)
 }
 
 /* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), where `columns` counts vectors, and row i of A begins at
- * row[i].  This is a macro, since A may lie in local or in global memory.
+ * row[i].  This is a macro, since A may lie in local or in global memory.  No argument may use the name of a variable
+ * of the macro.
  *
  * For each k there are ROWS*COLS vector fma()s, COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles
  * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
@@ -148,19 +149,19 @@ static INLINE void fetch_part(struct next_block next, int part)
  * vectors, 8 for 12 in one of 6 x 2. */
 #define ADD_PRODUCTS(acc, columns, row, step, panel, depth)                                                            \
     do {                                                                                                               \
-        local const float *from = panel;                                                                               \
+        const local float *from = (panel);                                                                             \
         size_t at = 0;                                                                                                 \
-        _Pragma("unroll 4") for (size_t k = 0; k < depth; k++)                                                         \
+        _Pragma("unroll 4") for (size_t k = 0; k < (depth); k++)                                                       \
         {                                                                                                              \
             vec b[COLS];                                                                                               \
             foreach (j, columns)                                                                                       \
                 b[j] = GET(from + j * VEC);                                                                            \
             foreach (i, ROWS) {                                                                                        \
-                const vec x = (vec)(row[i][at]);                                                                       \
+                const vec x = (vec)((row)[i][at]);                                                                     \
                 foreach (j, columns)                                                                                   \
-                    acc[i][j] = fma(x, b[j], acc[i][j]);                                                               \
+                    (acc)[i][j] = fma(x, b[j], (acc)[i][j]);                                                           \
             }                                                                                                          \
-            at += step;                                                                                                \
+            at += (step);                                                                                              \
             from += WIDTH;                                                                                             \
         }                                                                                                              \
     } while (0)
@@ -172,15 +173,15 @@ static INLINE void fetch_part(struct next_block next, int part)
  * at the lower edge of C, where fewer rows are left, its last row is computed several times, and only stored once.  So
  * the inner loop has no branch. */
 static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
-                        local const float *strip, local const float *panel, size_t depth, const int columns)
+                        const local float *strip, const local float *panel, size_t depth, const int columns)
 {
     vec acc[ROWS][COLS];
     foreach (i, ROWS)
         foreach (j, columns)
             acc[i][j] =
                 start.at ? load(start.at + min(i, rows - 1) * start.row + j * VEC, cols - j * VEC, 0) : (vec)0.0f;
-    local const float *packed[ROWS];
-    global const float *row[ROWS];
+    const local float *packed[ROWS];
+    const global float *row[ROWS];
     foreach (i, ROWS) {
         packed[i] = strip + i;
         row[i] = a.at + min(i, rows - 1) * a.row;
@@ -204,17 +205,17 @@ static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struc
 /* A strip of A, and the rows of C beside it, from the first column of the work-item on. */
 struct strip {
     struct view a;             /* (rows,steps) */
-    local const float *packed; /* the same, or null */
+    const local float *packed; /* the same, or null */
     global float *c;
     size_t c_row;
     enum gemm_start start;    /* where the chains begin */
-    global const float *bias; /* (cols), for START_BIAS */
+    const global float *bias; /* (cols), for START_BIAS */
     int rows, steps;
     int cols, cols_left; /* to be computed; and how many C has */
 };
 
 /* Each panel passes the strip: c += a . panels (steps,cols), a tile at a time.  A panel has room for `depth` rows. */
-static INLINE void compute_strip(struct strip s, local const float *panels, int depth, struct next_block next)
+static INLINE void compute_strip(struct strip s, const local float *panels, int depth, struct next_block next)
 {
     for (int n = 0; n < s.cols; n += WIDTH) {
         if (next.rows > 0)
@@ -253,9 +254,9 @@ static size_t matrix_begin(int heads, struct gemm_strides X)
  * zeros.  Where the work is cut depends on m only: the bits do not depend on batch, band or span. */
 kernel __attribute__((reqd_work_group_size(1, 1, 1))) ONE_BY_ONE void
 gemm(global float *c, struct gemm_strides C,       /* (M,N) */
-     global const float *a, struct gemm_strides A, /* (M,K) */
-     global const float *b, struct gemm_strides B, /* (K,N) */
-     global const float *bias,                     /* (N), or null */
+     const global float *a, struct gemm_strides A, /* (M,K) */
+     const global float *b, struct gemm_strides B, /* (K,N) */
+     const global float *bias,                     /* (N), or null */
      struct gemm_sizes sizes, struct gemm_blocking blocking,
      local float *packed) /* ((span + block) * depth) */
 {

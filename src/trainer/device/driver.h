@@ -72,7 +72,7 @@ size_t host_memory(bool *limited);
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
  * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
-cl_kernel make_kernel(struct device *device, const char *file, const char *kernel);
+cl_kernel make_kernel(struct device *device, const char *file, const char *name);
 
 /* ---- cache.c: compiled programs, kept between runs --------------------------------------------------------------- */
 

@@ -43,23 +43,23 @@ static cl_program build_program(struct device *device, const char *file)
     return program;
 }
 
-cl_kernel make_kernel(struct device *device, const char *file, const char *kernel)
+cl_kernel make_kernel(struct device *device, const char *file, const char *name)
 {
     struct context *context = device->context; /* devices of a context are of one kind: a program serves all of them */
     size_t i = 0;
     while (i < context->n_programs && strcmp(context->programs[i].file, file) != 0)
         i++;
     if (i == context->n_programs) {
-        struct program p = {copy_string(file), build_program(device, file)};
+        struct program program = {copy_string(file), build_program(device, file)};
         context->programs =
             grow(context->programs, &context->cap_programs, context->n_programs + 1, sizeof *context->programs);
-        context->programs[context->n_programs++] = p;
+        context->programs[context->n_programs++] = program;
     }
     cl_int code;
-    cl_kernel k = clCreateKernel(context->programs[i].cl, kernel, &code);
+    cl_kernel kernel = clCreateKernel(context->programs[i].cl, name, &code);
     if (code != CL_SUCCESS)
-        fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", kernel, file, cl_error_name(code), (int)code);
-    return k;
+        fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", name, file, cl_error_name(code), (int)code);
+    return kernel;
 }
 
 /* ---- a first reading ends here: finding the source --------------------------------------------------------------- */

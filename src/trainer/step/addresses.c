@@ -240,12 +240,12 @@ static size_t free_in(const struct address_map *map, size_t i, const struct life
 
 void hold_lowest(struct address_map *map, struct life *life, size_t limit)
 {
-    size_t all = map->n_stretches * map->positions;
+    size_t n_positions = map->n_stretches * map->positions;
     life->arena_address = 0;
     map->n_sets = 0;
     map->n_ends = 0;
     map->widest = 0;
-    pass_on_and_list(map, 1, 0, all, life);
+    pass_on_and_list(map, 1, 0, n_positions, life);
     size_t n = map->n_sets + map->n_ends;
     size_t agreed = 0; /* for how many sets and stretches in a row the address was free */
     for (size_t i = 0; agreed < n; i = (i + 1) % n) {
@@ -253,5 +253,5 @@ void hold_lowest(struct address_map *map, struct life *life, size_t limit)
         agreed = at == life->arena_address ? agreed + 1 : 1;
         life->arena_address = at;
     }
-    note_life(map, 1, 0, all, life);
+    note_life(map, 1, 0, n_positions, life);
 }

@@ -80,13 +80,17 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
     struct listed_wait *waits = NULL;
     size_t cap = 0;
     *n = 0;
-    for (const struct origin_wait *said = list->origin_waits; said < list->origin_waits + list->n_origin_waits; said++)
-        for (int k = origins.last[said->consumer]; k != NONE; k = origins.before[k])
-            for (int i = origins.last[said->producer]; i != NONE; i = origins.before[i])
-                if (i < k || said->previous) {
+    for (const struct origin_wait *wait = list->origin_waits; wait < list->origin_waits + list->n_origin_waits;
+         wait++) {
+        for (int k = origins.last[wait->consumer]; k != NONE; k = origins.before[k]) {
+            for (int i = origins.last[wait->producer]; i != NONE; i = origins.before[i]) {
+                if (i < k || wait->previous) {
                     waits = grow(waits, &cap, *n + 1, sizeof *waits);
-                    waits[(*n)++] = (struct listed_wait){.producer = i, .consumer = k, .previous = said->previous};
+                    waits[(*n)++] = (struct listed_wait){.producer = i, .consumer = k, .previous = wait->previous};
                 }
+            }
+        }
+    }
     SORT(waits, *n, by_consumer);
     free(origins.last);
     free(origins.before);

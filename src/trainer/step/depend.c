@@ -1,12 +1,12 @@
 /* depend.c - which task must wait for which.
  *
  * Two accesses to the same bytes conflict when one of them writes; the later one in the list then depends on the
- * earlier. The list is cyclic, so it is walked twice: an edge from the first copy to the second one is a
+ * earlier. The list is cyclic, so it is walked twice: an edge from the first round to the second one is a
  * *previous-step* edge.  A walk over tensors gives the data edges.  A walk over addresses gives the data edges and the
  * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges follow from no access:
  * after.c finds those that the list says.
  *
- * A *node* is a task in one of the two copies: task i of copy c is node c * n + i.
+ * A *node* is a task in one of the two rounds: task i of round r is node r * n + i, where r is 0 or 1.
  *
  * A task that does not run in every iteration (struct when in when.h) cannot stand for others.  If task b waits for
  * such a task a, or comes after it on its lane, then b also has edges of its own to all that a waits for.
@@ -34,8 +34,8 @@ struct walk {
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
-/* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first copy of the
- * list: the second copy shows every edge of the steady state. */
+/* Adds an edge, unless it goes from a node to itself, or has been added before, or goes into the first round: the
+ * second round shows every edge of the steady state. */
 static void add_edge(struct walk *walk, int producer, int consumer, enum edge_kind kind)
 {
     struct list *list = walk->list;
@@ -58,8 +58,8 @@ static void add_edges(struct walk *walk, int latest, int consumer, enum edge_kin
  *
  *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
  *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
- *              iteration before (the bytes do), so it counts in one copy of the list alone, the second.  A tensor
- *              in slots does not last either: the next iteration writes into another slot. */
+ *              iteration before (the bytes do), so it counts in one round alone, the second.  A tensor in slots does
+ *              not last either: the next iteration writes into another slot. */
 static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)
@@ -132,8 +132,8 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
     free(walk->listed);
 }
 
-/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found while its second copy is
- * walked over, so in list->edges they lie side by side. */
+/* Finds the edges of all tasks, of the first n_kinds kinds.  All edges of a task are found in the second round, so
+ * in list->edges they lie side by side. */
 static void fill_edges(struct list *list, int n_kinds)
 {
     struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};

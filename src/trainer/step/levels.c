@@ -41,7 +41,8 @@ static struct holding *collect_holdings(const struct list *list, size_t *n_all)
 
 /* ---- levels ------------------------------------------------------------------------------------------------------ */
 
-static size_t add_level(struct list *list, struct level level) /* returns its index */
+/* Returns the index of the level. */
+static size_t add_level(struct list *list, struct level level)
 {
     list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
     list->levels[list->n_levels] = level;
@@ -60,7 +61,7 @@ static struct level *level_at(struct list *list, size_t *last, int position)
     return &list->levels[*last];
 }
 
-/* From that level of its device on, the holding counts. */
+/* Counts the holding from this level of its device on. */
 static void add_holding(struct list *list, struct level *level, const struct holding *holding)
 {
     size_t *peak = list->peak[level->device], *peak_total = &list->peak_total[level->device];

@@ -10,10 +10,10 @@
  * their lives begin.  The one that takes fewer bytes is kept.
  *
  * The host has an arena for each context.  Its slabs are pinned for the context, and hold the tensors that the
- * context's devices copy.  A move between two contexts is two copies, down to the host and up from it, but its bytes on
- * the host can be pinned for one context only: for the one that copies down.  The reason is NVIDIA's driver.  A copy
- * into memory that is not pinned keeps the caller until the bytes are there; a copy out of such memory only until they
- * have been read.
+ * context's devices copy.  A move between two contexts is two copies, down to the host and up from it.  With NVIDIA's
+ * driver, a copy into memory that is not pinned keeps the caller until the bytes are there, and a copy out of such
+ * memory only until they have been read.  The bytes of a move can be pinned for one context only, and so it is the one
+ * that copies down.
  *
  * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */

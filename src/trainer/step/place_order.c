@@ -57,7 +57,7 @@ static int by_life(const void *left, const void *right)
     return compare_lives(a->tensor, b->tensor);
 }
 
-/* An order like by_life, but the tensors that do not persist come by size, the largest first. */
+/* An order like compare_lives, but the tensors that do not persist come by size, the largest first. */
 static int compare_sizes(const struct tensor *a, const struct tensor *b)
 {
     if (!a->persistent && !b->persistent && a->bytes != b->bytes)

@@ -26,7 +26,7 @@ struct clocks {
     bool *conditional;          /* by task: there are iterations in which it does not run */
     struct crossing *crossings; /* those of task 0, of task 1 ... */
     size_t *end;                /* by task: where its crossings end */
-    int *known; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
+    int *ended; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
 static int later_first(const void *left, const void *right)
@@ -82,8 +82,8 @@ static void collect_crossings(struct clocks *clocks, const struct list *list)
 }
 
 /* Fills in the clock of a node: what is known from the task before it on its lane and from its waits, which are chosen
- * on the way.  From a wait for a task that may be skipped nothing follows. */
-static void choose_waits(struct clocks *clocks, int node, int *known)
+ * on the way.  A wait for a task that may be skipped tells nothing. */
+static void choose_waits(struct clocks *clocks, int node, int *ended)
 {
     int i = node % clocks->n;
     for (size_t k = i ? clocks->end[i - 1] : 0; k < clocks->end[i]; k++) {
@@ -94,21 +94,21 @@ static void choose_waits(struct clocks *clocks, int node, int *known)
         int lane = crossing->lane - clocks->first;
         bool tracked = lane >= 0 && lane < clocks->width;
         if (producer_node < 0)
-            continue; /* before the first copy */
-        if (tracked && producer_node <= known[lane])
+            continue; /* before the first round */
+        if (tracked && producer_node <= ended[lane])
             continue; /* the wait follows from others, and so does all that was known there */
         crossing->edge->must_wait |= tracked;
         if (!crossing->always_runs)
             continue;
         if (tracked)
-            known[lane] = producer_node;
-        const int *producer_known = &clocks->known[(size_t)producer_node * (size_t)clocks->width];
+            ended[lane] = producer_node;
+        const int *producer_ended = &clocks->ended[(size_t)producer_node * (size_t)clocks->width];
         for (int l = 0; l < clocks->width; l++)
-            known[l] = MAX(known[l], producer_known[l]);
+            ended[l] = MAX(ended[l], producer_ended[l]);
     }
 }
 
-/* Walks over both copies, for these lanes.  By lane, last[] is the latest node so far, and certain[] the latest node
+/* Walks over both rounds, for these lanes.  By lane, last[] is the latest node so far, and certain[] the latest node
  * that is never skipped. */
 static void walk_clocks(struct clocks *clocks, int *last, int *certain)
 {
@@ -117,14 +117,14 @@ static void walk_clocks(struct clocks *clocks, int *last, int *certain)
     fill_none(certain, (size_t)clocks->n_lanes);
     for (int node = 0; node < 2 * clocks->n; node++) {
         int lane = clocks->lane[node % clocks->n];
-        int *known = &clocks->known[(size_t)node * width];
+        int *ended = &clocks->ended[(size_t)node * width];
         if (certain[lane] == NONE)
-            fill_none(known, width);
+            fill_none(ended, width);
         else
-            memcpy(known, &clocks->known[(size_t)certain[lane] * width], width * sizeof *known);
+            memcpy(ended, &clocks->ended[(size_t)certain[lane] * width], width * sizeof *ended);
         if (lane >= clocks->first && lane < clocks->first + clocks->width)
-            known[lane - clocks->first] = last[lane];
-        choose_waits(clocks, node, known);
+            ended[lane - clocks->first] = last[lane];
+        choose_waits(clocks, node, ended);
         last[lane] = node;
         if (!clocks->conditional[node % clocks->n])
             certain[lane] = node;
@@ -141,7 +141,7 @@ void mark_waits(struct list *list)
     clocks.conditional = allocate(list->n, sizeof *clocks.conditional);
     clocks.crossings = allocate(list->n_edges, sizeof *clocks.crossings);
     clocks.end = allocate(list->n, sizeof *clocks.end);
-    clocks.known = allocate(2 * list->n * (size_t)most, sizeof *clocks.known);
+    clocks.ended = allocate(2 * list->n * (size_t)most, sizeof *clocks.ended);
     assign_edges(list);
     note_lanes(&clocks, list);
     collect_crossings(&clocks, list);
@@ -154,7 +154,7 @@ void mark_waits(struct list *list)
     free(clocks.conditional);
     free(clocks.crossings);
     free(clocks.end);
-    free(clocks.known);
+    free(clocks.ended);
     free(last);
     free(certain);
 }

@@ -103,8 +103,9 @@ void add_report(struct trainer *trainer)
     struct transfers downloads = {.list = trainer->train_list, .on_host = totals, .context = NONE};
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct tensor *total = trainer->rank_totals[dp_rank];
-        struct tensor *all = tensor_on_host(&downloads, total->device);
-        parts[dp_rank] = new_view(trainer->pool, all, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
+        struct tensor *totals_on_host = tensor_on_host(&downloads, total->device);
+        parts[dp_rank] =
+            new_view(trainer->pool, totals_on_host, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         add_copy(trainer->train_list, total->device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank], total);
     }
     struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));

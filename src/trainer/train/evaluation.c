@@ -40,19 +40,19 @@ static void report_evaluation(void *argument, const struct task *task, uint32_t 
 {
     struct trainer *trainer = argument;
     size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
-    struct losses all = trainer->eval_sums[(iteration - 1) & 1];
+    struct losses sums = trainer->eval_sums[(iteration - 1) & 1];
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const float *losses = tensor_memory(task->accesses[dp_rank].tensor);
         size_t window = first_window(trainer, dp_rank, iteration);
         for (int i = 0; i < trainer->micro_batch && window < n_windows; i++) {
             int counted = validation_count(trainer->data, window, trainer->seq_len);
             for (int at = trainer->seq_len - counted; at < trainer->seq_len; at++)
-                all.sum += losses[i * trainer->seq_len + at];
-            all.n += (uint64_t)counted;
+                sums.sum += losses[i * trainer->seq_len + at];
+            sums.n += (uint64_t)counted;
             window++;
         }
     }
-    trainer->eval_sums[iteration & 1] = all;
+    trainer->eval_sums[iteration & 1] = sums;
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */

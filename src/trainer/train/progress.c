@@ -36,9 +36,10 @@ static void print_floor(const struct dataset *dataset, int seq_len)
     if (isnan(dataset->nats_per_byte))
         return;
     if (dataset->bytes_per_token != 1) {
-        print_line(stdout,
-                   "floor       %.4f bits a byte: the text's information, which no tokens and no model can lower",
-                   dataset->nats_per_byte / M_LN2);
+        print_line(
+            stdout,
+            "floor       %.4f bits a byte: the text's information: no model and no choice of tokens can do better",
+            dataset->nats_per_byte / M_LN2);
         return;
     }
     char windows_floor[32] = "it is higher";
