@@ -1,24 +1,30 @@
-/* model.c - makes a model of its replicas, and says which stage has which unit. */
+/* model.c - makes a model of its replicas, and a replica of its tensors. */
 #include "model_parts.h"
 
-int first_unit(const struct model *model, int stage)
-{
-    if (stage == 0)
-        return 0;
-    if (stage == n_stages(model->mesh))
-        return model->params->n_units;
-    return 1 + model->mesh->first_layer[stage];
-}
+static void make_second_set(struct model *model, struct replica *replica);
 
-int stage_of(const struct model *model, int unit)
+static void make_replica(struct model *model, int rank)
 {
-    int stage = 0;
-    while (unit >= first_unit(model, stage + 1))
-        stage++;
-    return stage;
+    struct replica *replica = &model->replicas[rank];
+    size_t n_units = (size_t)model->params->n_units;
+    replica->rank = rank;
+    replica->device = &model->pool->machine->devices[rank];
+    replica->values = allocate(n_units, sizeof *replica->values);
+    replica->grads = allocate(n_units, sizeof *replica->grads);
+    replica->m = allocate(n_units, sizeof *replica->m);
+    replica->v = allocate(n_units, sizeof *replica->v);
+    replica->shards = allocate(n_units, sizeof *replica->shards);
+    for (int unit = 0; unit < (int)n_units; unit++)
+        if (has_stage(model->mesh, rank, stage_of(model, unit)))
+            make_unit(model, replica, unit);
+    make_weights(model, replica);
+    if (model->training) {
+        replica->control = new_kept(model, replica, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
+        replica->state = new_kept(model, replica, MEM_WORK, "state", SHAPE(STATE_SIZE));
+    }
+    if (model->gradients.grouped)
+        make_second_set(model, replica);
 }
-
-const struct params *params_of(const struct model *model, int rank) { return model->parts[tp_of(model->mesh, rank)]; }
 
 struct model *outline_model(const struct config *config, const struct mesh *mesh)
 {
@@ -43,6 +49,38 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
     for (int rank = 0; rank < n_ranks(mesh); rank++)
         make_replica(model, rank);
     return model;
+}
+
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+
+/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient group. */
+static void make_second_set(struct model *model, struct replica *replica)
+{
+    size_t n_units = (size_t)model->params->n_units;
+    struct replica *second = copy_bytes(replica, sizeof *replica);
+    second->grads = allocate(n_units, sizeof *second->grads);
+    for (int unit = 0; unit < (int)n_units; unit++)
+        if (replica->values[unit])
+            second->grads[unit] = as_buffer(
+                unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->values[unit])));
+    make_weights(model, second);
+    replica->second_set = second;
+}
+
+/* Frees its arrays: the tensors belong to the pool. */
+static void free_replica(struct replica *replica)
+{
+    free(replica->values);
+    free(replica->grads);
+    free(replica->m);
+    free(replica->v);
+    free(replica->shards);
+    free(replica->by_param);
+    if (replica->second_set) { /* all its other arrays are those of the replica */
+        free(replica->second_set->grads);
+        free(replica->second_set->by_param);
+        free(replica->second_set);
+    }
 }
 
 void free_model(struct model *model)

@@ -11,7 +11,7 @@
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
  *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, loss.c; gemm.c
  *     pipeline.h   the order of micro-batches                pipeline.c; stage.c
- *     model.h      a model on its devices                    model.c, replica.c, second_tensors.c
+ *     model.h      a model on its devices                    model.c, replica.c
  *                  its values                                init.c, param_values.c
  *                  its layers                                layers.c
  *                  its optimizer                             reduce.c, norm.c, optimizer.c, adamw_host.c, shards.c

@@ -19,23 +19,11 @@ struct tensor *unit_tensor(struct model *model, const struct replica *replica, e
 /* The unit's parameters on the first data-parallel rank, at the replica's place in its tensor-parallel group. */
 const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit);
 
+/* Makes the tensors of a unit: parameters, and in training gradient and moments. */
+void make_unit(struct model *model, struct replica *replica, int unit);
+
 /* Makes each parameter, and its gradient, as a view of its unit's tensor. */
 void make_weights(struct model *model, struct replica *replica);
-
-/* Makes that rank's replica, with all its tensors. */
-void make_replica(struct model *model, int rank);
-
-/* Frees its arrays: the tensors belong to the pool. */
-void free_replica(struct replica *replica);
-
-/* ---- second_tensors.c -------------------------------------------------------------------------------------------- */
-
-/* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
- * has the head: the embedding itself if it has that too, else a copy (which a second set shares with its rank's). */
-void make_tied_head(struct model *model, struct replica *replica);
-
-/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient group. */
-void make_second_set(struct model *model, struct replica *replica);
 
 /* ---- shards.c ---------------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
  */
 #include "model_parts.h"
 
-static void make_unit(struct model *model, struct replica *replica, int unit);
+static void make_tied_head(struct model *model, struct replica *replica);
 static enum unlayered_param first_unlayered(const struct params *params, int unit);
 
 struct tensor *new_kept(struct model *model, const struct replica *replica, enum memory_class class, const char *name,
@@ -52,30 +52,26 @@ void make_weights(struct model *model, struct replica *replica)
         make_tied_head(model, replica);
 }
 
-void make_replica(struct model *model, int rank)
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+
+int first_unit(const struct model *model, int stage)
 {
-    struct replica *replica = &model->replicas[rank];
-    size_t n_units = (size_t)model->params->n_units;
-    replica->rank = rank;
-    replica->device = &model->pool->machine->devices[rank];
-    replica->values = allocate(n_units, sizeof *replica->values);
-    replica->grads = allocate(n_units, sizeof *replica->grads);
-    replica->m = allocate(n_units, sizeof *replica->m);
-    replica->v = allocate(n_units, sizeof *replica->v);
-    replica->shards = allocate(n_units, sizeof *replica->shards);
-    for (int unit = 0; unit < (int)n_units; unit++)
-        if (has_stage(model->mesh, rank, stage_of(model, unit)))
-            make_unit(model, replica, unit);
-    make_weights(model, replica);
-    if (model->training) {
-        replica->control = new_kept(model, replica, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
-        replica->state = new_kept(model, replica, MEM_WORK, "state", SHAPE(STATE_SIZE));
-    }
-    if (model->gradients.grouped)
-        make_second_set(model, replica);
+    if (stage == 0)
+        return 0;
+    if (stage == n_stages(model->mesh))
+        return model->params->n_units;
+    return 1 + model->mesh->first_layer[stage];
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+int stage_of(const struct model *model, int unit)
+{
+    int stage = 0;
+    while (unit >= first_unit(model, stage + 1))
+        stage++;
+    return stage;
+}
+
+const struct params *params_of(const struct model *model, int rank) { return model->parts[tp_of(model->mesh, rank)]; }
 
 bool is_shared_out(const struct mesh *mesh, enum kept role)
 {
@@ -98,7 +94,7 @@ const struct tensor *first_of(const struct model *model, const struct replica *r
     return model->replicas[rank].values[unit];
 }
 
-static void make_unit(struct model *model, struct replica *replica, int unit)
+void make_unit(struct model *model, struct replica *replica, int unit)
 {
     size_t elements = params_of(model, replica->rank)->units[unit].elements;
     struct range mine = held_by(model, unit, replica->rank, KEPT_M);
@@ -129,19 +125,30 @@ static enum unlayered_param first_unlayered(const struct params *params, int uni
     return params->config.tied ? LNF_W : HEAD;
 }
 
-/* ---- set-up and saving ------------------------------------------------------------------------------------------- */
-
-void free_replica(struct replica *replica)
+/* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
+ * has the head: the embedding itself if it has that too, else a copy (which a second set shares with its rank's), with
+ * a gradient of its own. */
+static void make_tied_head(struct model *model, struct replica *replica)
 {
-    free(replica->values);
-    free(replica->grads);
-    free(replica->m);
-    free(replica->v);
-    free(replica->shards);
-    free(replica->by_param);
-    if (replica->second_set) { /* all its other arrays are those of the replica */
-        free(replica->second_set->grads);
-        free(replica->second_set->by_param);
-        free(replica->second_set);
+    const struct param *wte = &params_of(model, replica->rank)->items[0];
+    bool first = has_stage(model->mesh, replica->rank, 0);
+    bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
+    struct weight *head = &replica->unlayered[HEAD];
+    if (first && model->training)
+        replica->lookup_grad =
+            as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.wte.lookup", SHAPE(wte->shape[0], wte->shape[1])));
+    if (first && last)
+        *head = replica->unlayered[WTE];
+    if (first || !last)
+        return;
+    if (!head->value) {
+        head->value =
+            as_buffer(new_kept(model, replica, MEM_PARAMETERS, "param.head", SHAPE(wte->rows, wte->shape[1])));
+        head->value->replica.of = first_of(model, replica, 0);
+        head->value->replica.begin = wte->offset * ELEMENT_BYTES;
     }
+    head->cut = wte->cut;
+    head->first = wte->first;
+    if (model->training)
+        head->grad = as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
 }

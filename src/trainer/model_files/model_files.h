@@ -60,6 +60,11 @@ void init_from_weights(struct model *model, const char *path);
 char *read_weights_metadata(const char *path, const char *key); /* NULL: it has none; the caller frees the text */
 void claim_weights(const char *claimant, const char *path);     /* claim_input() for all files of the model at `path` */
 
+/* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
+ * another name. */
+void refuse_if_foreign_file(const char *path);
+void refuse_if_foreign_folder(const char *folder);
+
 /* ---- read_model.c: is there a model? ----------------------------------------------------------------------------- */
 
 #define MODEL_FILE "model.safetensors"
@@ -68,10 +73,5 @@ void claim_weights(const char *claimant, const char *path);     /* claim_input()
 
 /* The path of MODEL_FILE or of MODEL_INDEX in a folder; NULL: it has neither.  The caller frees the path. */
 char *model_in_folder(const char *folder);
-
-/* Fail with a sentence if the file is, or the folder has, a model in a form that is known but not read here, or under
- * another name. */
-void refuse_if_foreign_file(const char *path);
-void refuse_if_foreign_folder(const char *folder);
 
 #endif

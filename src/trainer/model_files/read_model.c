@@ -1,5 +1,5 @@
-/* read_model.c - finds a model by the names in a folder, refuses models in forms that are not read here, and reads a
- * model's file: a checkpoint of llm.c here, safetensors in read_weights.c.
+/* read_model.c - finds a model by the names in a folder, and reads a model's file: a checkpoint of llm.c here,
+ * safetensors in read_weights.c.
  */
 #include "model_files.h"
 #include "trainer/base/module.h"
@@ -15,20 +15,6 @@ char *model_in_folder(const char *folder)
         free(path);
     }
     return NULL;
-}
-
-void refuse_if_foreign_file(const char *path)
-{
-    const struct formats *formats = find_formats();
-    if (formats)
-        formats->refuse_if_foreign_file(path);
-}
-
-void refuse_if_foreign_folder(const char *folder)
-{
-    const struct formats *formats = find_formats();
-    if (formats)
-        formats->refuse_if_foreign_folder(folder);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

@@ -6,9 +6,26 @@
  */
 #include "model_files.h"
 #include "statements.h"
+#include "trainer/base/module.h"
 #include "trainer/model/model.h"
 
 #include <unistd.h>
+
+/* ---- other forms ------------------------------------------------------------------------------------------------- */
+
+void refuse_if_foreign_file(const char *path)
+{
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_if_foreign_file(path);
+}
+
+void refuse_if_foreign_folder(const char *folder)
+{
+    const struct formats *formats = find_formats();
+    if (formats)
+        formats->refuse_if_foreign_folder(folder);
+}
 
 /* ---- the tensors ------------------------------------------------------------------------------------------------- */
 

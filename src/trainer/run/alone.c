@@ -1,5 +1,5 @@
-/* alone.c - runs tasks one after another: all of them with --serial, and the first launch of a kernel where its driver
- * needs that.
+/* alone.c - runs a task on this thread and waits for it.  It also says which tasks must be issued with nothing else in
+ * flight.
  */
 #include "run_parts.h"
 
@@ -33,36 +33,4 @@ bool needs_to_be_alone(const struct list *list, const struct task *task)
 {
     bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_runs[task->index].issued;
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
-}
-
-void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
-{
-    retire_all(list);
-    issue_task(list, task, iteration);
-    retire_all(list);
-}
-
-void execute_serial(struct list *list, uint32_t iteration)
-{
-    retire_all(list);
-    list->running->iteration_end[iteration % KEPT_ENDS] = 0;
-    const struct serial_runner *runner = execution.serial_runner;
-    void *begun = runner ? runner->begin(list) : NULL;
-    for (size_t i = 0; i < list->n; i++) {
-        const struct task *task = list->tasks[i];
-        struct task_flight flight = {.iteration = iteration};
-        if (!is_due(task, iteration) || !decide_late(list, task, iteration))
-            continue;
-        tell_issuing(list, task, iteration);
-        flight.queued = now_ns();
-        tell_issued(list, task, &flight);
-        if (runner)
-            runner->run(begun, task, iteration, &flight);
-        else
-            run_alone(list, task, iteration, &flight);
-        note_end(list, task, &flight);
-    }
-    execution.now.list = NULL;
-    if (runner)
-        runner->end(begun);
 }

@@ -60,7 +60,7 @@ static void issue_now(const struct issue *issue)
         forward_end(new_forwarded_job(issue, flight, end_job));
 }
 
-void issue_task(struct list *list, const struct task *task, uint32_t iteration)
+static void issue_task(struct list *list, const struct task *task, uint32_t iteration)
 {
     struct issue issue = {.list = list, .task = task, .iteration = iteration, .wait_list = list->running->wait_list};
     pthread_mutex_lock(&flights_lock);
@@ -74,6 +74,14 @@ void issue_task(struct list *list, const struct task *task, uint32_t iteration)
     else
         issue_now(&issue);
     pthread_mutex_unlock(&flights_lock);
+}
+
+/* Issues a task with nothing else in flight. */
+static void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
+{
+    retire_all(list);
+    issue_task(list, task, iteration);
+    retire_all(list);
 }
 
 /* ---- an iteration ------------------------------------------------------------------------------------------------ */

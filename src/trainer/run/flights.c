@@ -3,7 +3,7 @@
  * A run in flight has a place among its task's flights, and one in its lane's queue.  When it has ended, it is retired:
  * its status is checked, its times are reported, its events are released, and its place among the task's flights is
  * free for a later run.  Lanes run in order, so at the head of a lane's queue stands the run that ends next.  Nothing
- * here waits for an end; wait.c does.
+ * here waits for an end, except after a failure; wait.c does.
  *
  * Only the issuing thread retires runs.  A lane that has fallen behind delays no flights of other lanes, and nobody
  * waits for a whole iteration.
@@ -12,6 +12,7 @@
 
 static _Noreturn void report_failure(struct list *list);
 static void release_foreign(cl_event *foreign, int n_contexts);
+static void retire_parked(struct list *list);
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -136,4 +137,29 @@ static void release_foreign(cl_event *foreign, int n_contexts)
             CL(clReleaseEvent(foreign[i]));
             foreign[i] = NULL;
         }
+}
+
+void wait_lanes(struct list *list)
+{
+    const struct running *running = list->running;
+    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
+        if (queue->retired < queue->given)
+            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done); /* an error shows in the status */
+}
+
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+static void retire_parked(struct list *list)
+{
+    struct late_tasks *late_tasks = list->running->late_tasks;
+    if (!late_tasks)
+        return;
+    pthread_mutex_lock(&late_tasks->lock);
+    struct job_queue ended = late_tasks->ended;
+    late_tasks->ended.first = NULL;
+    pthread_mutex_unlock(&late_tasks->lock);
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
+        finish_flight(list, job->task, job->flight);
+        free(job->flight);
+        free_job(job);
+    }
 }

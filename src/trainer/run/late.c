@@ -202,19 +202,3 @@ void park_task(struct issue *issue)
     *parked = add_user_event(job, event_context(issue->task));
     park_job(job);
 }
-
-void retire_parked(struct list *list)
-{
-    struct late_tasks *late_tasks = list->running->late_tasks;
-    if (!late_tasks)
-        return;
-    pthread_mutex_lock(&late_tasks->lock);
-    struct job_queue ended = late_tasks->ended;
-    late_tasks->ended.first = NULL;
-    pthread_mutex_unlock(&late_tasks->lock);
-    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
-        finish_flight(list, job->task, job->flight);
-        free(job->flight);
-        free_job(job);
-    }
-}

@@ -4,7 +4,7 @@
  *     issue      the commands of one task, and their times                           issue.c
  *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, hostlane.c,
  *                                                                                    thread.c
- *     alone      runs tasks one after another, with --serial                         alone.c
+ *     serial     runs tasks one after another, with --serial                         serial.c, alone.c
  *     flights    runs from when they are issued until they are retired               flights.c
  *     wait       waits for ends                                                      wait.c
  *     late       tasks that may be skipped at the last moment                        late.c
@@ -122,12 +122,12 @@ void retire_until(struct list *list, const struct task *task, uint32_t iteration
 /* Have all runs up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct list *list, uint32_t iteration);
 
-void wait_lanes(struct list *list); /* waits until all that was issued has ended, without retiring it */
 void retire_all(struct list *list); /* submits what was issued, and waits until all of it has been retired */
 
 /* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
 void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
+void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
 
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
 struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration);

@@ -48,16 +48,14 @@ void retire_head(struct list *list, struct queue *queue);
 void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
 void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
 
-/* ---- execute.c, alone.c ------------------------------------------------------------------------------------------ */
+/* ---- alone.c ----------------------------------------------------------------------------------------------------- */
 
-void issue_task(struct list *list, const struct task *task, uint32_t iteration);
-
-/* Must the task be issued by issue_alone(), with nothing else in flight? */
+/* Must the task be issued with nothing else in flight? */
 bool needs_to_be_alone(const struct list *list, const struct task *task);
-void issue_alone(struct list *list, const struct task *task, uint32_t iteration);
 
-/* --serial: runs one task after another, on this thread.  Bits of other runs must be those of such a run. */
-void execute_serial(struct list *list, uint32_t iteration);
+/* ---- serial.c ---------------------------------------------------------------------------------------------------- */
+
+void execute_serial(struct list *list, uint32_t iteration); /* runs that iteration of the list, and waits for its end */
 
 /* ---- issue.c ----------------------------------------------------------------------------------------------------- */
 
@@ -180,9 +178,6 @@ void issue_late(const struct issue *issue);
 /* Parks a job for a task that stands aside: it waits outside of its lane until its iteration has asked for a slot.
  * Then it is given to a thread, or freed. */
 void park_task(struct issue *issue);
-
-/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
-void retire_parked(struct list *list);
 
 /* Does the task run in this iteration?  To be called when all that it waits for has ended.  The first task of an
  * iteration that needs a slot asks for one, for the whole iteration. */

@@ -3,7 +3,6 @@
  *     make_room()      waits until an iteration may be issued
  *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_queue_until(), and
  *                      retires them; retire_all() waits for all runs
- *     wait_lanes()     waits for all runs, and retires none
  *     drain()          waits for all runs, and for the threads that end them
  *
  * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
@@ -90,14 +89,6 @@ void make_room(struct list *list, uint32_t iteration)
 }
 
 /* ---- a first reading ends here: until all has ended -------------------------------------------------------------- */
-
-void wait_lanes(struct list *list)
-{
-    const struct running *running = list->running;
-    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
-        if (queue->retired < queue->given)
-            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done); /* an error shows in the status */
-}
 
 void flush_lanes(const struct machine *machine)
 {

@@ -1,4 +1,4 @@
-/* loop.c - the training loop: it issues steps, shows their results, and stops in good order.
+/* loop.c - the training loop: it issues steps, has their results shown, and stops in good order.
  *
  * A step is issued while the one before it still runs, and results are shown as they are reported, so the device never
  * waits for the host.  Before anything reads the model (an evaluation, a save, the end) everything in flight is
@@ -12,43 +12,12 @@
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
 
-#include <math.h>
-
 static bool is_only_saved(const struct loop_state *loop_state);
 static void check_guards(struct machine *machine);
 
-/* ---- steps and their results ------------------------------------------------------------------------------------- */
-
 void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
 
-const struct result *step_result(struct trainer *trainer, uint32_t step)
-{
-    retire_until(trainer->train_list, trainer->report, step);
-    struct result *result = &trainer->results[step % RESULTS];
-    result->ended_ns = trainer->train_list->running->iteration_end[step % KEPT_ENDS];
-    return result;
-}
-
-bool has_result(struct trainer *trainer, uint32_t step)
-{
-    retire_ended(trainer->train_list);
-    return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);
-}
-
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
-
-void show_results(struct loop_state *loop_state, uint32_t step)
-{
-    while (loop_state->shown < step) {
-        loop_state->shown++;
-        const struct result *result = step_result(loop_state->trainer, loop_state->shown);
-        show_step(loop_state->progress, loop_state->shown, result);
-        if (result->halted || !isfinite(result->loss)) {
-            tell_steps_ended(loop_state->trainer);
-            fail_not_finite(loop_state->trainer, loop_state->shown, result);
-        }
-    }
-}
 
 /* True when the next result is to be shown now: its step has reported it; or a step is about to be issued whose result
  * takes its place in trainer->results, and show_results() then waits until it is reported. */
@@ -126,31 +95,4 @@ static void check_guards(struct machine *machine)
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
                  device->id);
-}
-
-/* ---- what is not finite ------------------------------------------------------------------------------------------ */
-
-const char *not_finite_advice(const struct trainer *trainer)
-{
-    if (trainer->settings->clip > 0)
-        return "try a smaller --lr or more --warmup; if the run began with --init, check that file";
-    return "try --clip 1, a smaller --lr or more --warmup; if the run began with --init, check that file";
-}
-
-void fail_model_not_finite(const struct trainer *trainer, uint32_t step, const char *parameter)
-{
-    this_process->not_finite = true;
-    if (parameter)
-        fail(EXIT_FAILED,
-             "step %u: its update left values in parameter %s that are not finite, and nothing is saved; %s", step,
-             parameter, not_finite_advice(trainer));
-    fail(EXIT_FAILED, "step %u: the validation loss is not finite, though all parameters are; %s", step,
-         not_finite_advice(trainer));
-}
-
-void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
-{
-    drain(trainer->train_list);
-    tell_step_not_finite(trainer, step, result);
-    fail(EXIT_FAILED, "step %u: the loss or the gradient's norm is not finite; %s", step, not_finite_advice(trainer));
 }

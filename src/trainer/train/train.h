@@ -14,7 +14,7 @@
  *                                                                         interleave.c
  *     evaluation  its list, and its run                                   evaluation.c
  *     vocabulary  which tokenizer a run has                               vocabulary.c
- *     loop        steps, their results, what follows a step               loop.c, after_step.c
+ *     loop        steps, their results, what follows a step               loop.c, results.c, after_step.c
  *     what it shows, on the terminal and in the log                       progress.h, log.h
  *     sampler     text from the model                                     sampler.c
  */
@@ -156,7 +156,7 @@ double tokens_per_step(const struct trainer *trainer); /* of all ranks together 
 /* Ends the program, since the model at `path`, where this one is to be saved, has sizes of its own. */
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 
-/* ---- loop.c: steps and their results ----------------------------------------------------------------------------- */
+/* ---- loop.c ------------------------------------------------------------------------------------------------------ */
 
 /* Trains by the settings, a resumed run from the step after its last.  The trainer has data.  Returns the exit
  * code, 130 when interrupted. */
@@ -164,6 +164,8 @@ enum exit_code train_loop(struct trainer *trainer);
 
 /* Runs that training step, at most one step ahead of what has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);
+
+/* ---- results.c --------------------------------------------------------------------------------------------------- */
 
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *trainer, uint32_t step);

@@ -90,7 +90,7 @@ void check_saved(const struct settings *settings, const struct config *ours);
 /* Makes --save's folder, and locks it. */
 void open_folder_of_save(struct trainer *trainer);
 
-/* ---- loop.c, after_step.c ---------------------------------------------------------------------------------------- */
+/* ---- loop.c, results.c, after_step.c ----------------------------------------------------------------------------- */
 
 struct loop_state { /* how far the steps of a run have come */
     struct trainer *trainer;
