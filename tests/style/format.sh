@@ -13,19 +13,16 @@
 # To see it fail: write a line of 121 characters.
 . tests/lib/helpers.sh
 
+sources="src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py
+    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/*
+    tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh
+    data/gallery/programs/*.awk data/gallery/programs/generators/*.awk"
+
 # ---- width -----------------------------------------------------------------------------------------------------------
 
-finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style/long_lines.awk \
-    src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
-    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
-    tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh \
-    data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
+finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style/long_lines.awk $sources
 
-finds_nothing 'titles of sections end at column 120' awk -v margin=120 -f tests/style/banners.awk \
-    src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py \
-    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/* \
-    tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh \
-    data/gallery/programs/*.awk data/gallery/programs/generators/*.awk
+finds_nothing 'titles of sections end at column 120' awk -v margin=120 -f tests/style/banners.awk $sources
 
 # ---- layout ----------------------------------------------------------------------------------------------------------
 

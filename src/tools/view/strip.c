@@ -76,7 +76,6 @@ static void draw_loss_line(const struct view *view, int x, int y, int to_x, int 
         draw_line(view->canvas, x, y + k, to_x, to_y + k, LOSS);
 }
 
-/* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
 enum { MOST_POINTS = 512 };
 struct loss_curve {
     size_t stride;                /* every so many steps have a point */
@@ -98,6 +97,7 @@ static struct loss_curve read_loss_curve(const struct track *track)
     return curve;
 }
 
+/* Draws a curve through the steps' losses, as high as the strip, and writes the last one beside it. */
 static void draw_loss(const struct view *view)
 {
     const struct loss_curve curve = read_loss_curve(view->tracks[0]);

@@ -16,7 +16,7 @@
 struct dataset;
 struct log;
 
-/* Checks the file and locks it; what it holds stays until begin_log().  path NULL: returns NULL. */
+/* Checks the file and locks it; what it holds stays until begin_log().  Returns NULL if `path` is NULL. */
 struct log *open_log(const char *path);
 
 /* Goes on with the log that is there, or, where there is none or goes_on is false, empties the file and writes the

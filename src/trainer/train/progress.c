@@ -192,8 +192,8 @@ static void log_step(struct progress *progress, uint32_t step, const struct resu
     write_log(progress->trainer->log, line);
 }
 
-/* A step has taken `ms` from the end of the step before.  The run may have been held since, by a viewer: for no longer
- * than `ms` in this step, and for the rest of `held` in steps that will be shown later. */
+/* A step has taken `ms` from the end of the step before.  A viewer may have held the run since.  Such a pause
+ * is subtracted from this step, up to its length; the rest is subtracted from the steps after it. */
 void show_step(struct progress *progress, uint32_t step, const struct result *result)
 {
     double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;

@@ -162,7 +162,7 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
  * code, 130 when interrupted. */
 enum exit_code train_loop(struct trainer *trainer);
 
-/* Runs that training step, at most one step ahead of what has been computed. */
+/* Issues that training step, as soon as the step ISSUED_AHEAD before it has been computed. */
 void run_step(struct trainer *trainer, uint32_t step);
 
 /* ---- results.c --------------------------------------------------------------------------------------------------- */
