@@ -4,7 +4,8 @@
 static void fill_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                         int32_t *targets);
 
-/* Makes a batch: one tensor, which is uploaded at once, in four sections: tokens (N), targets (N), by_token (N), start (V+1). */
+/* Makes a batch: one tensor, which is uploaded at once, in four sections: tokens (N), targets (N), by_token (N) and
+ * start (V+1). */
 static struct batch new_batch(struct trainer *trainer, struct device *device, int n)
 {
     int starts = trainer->config.vocab + 1;
