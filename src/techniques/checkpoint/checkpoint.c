@@ -45,7 +45,7 @@ void free_checkpoint(struct checkpoint *checkpoint)
     free(checkpoint);
 }
 
-void refuse_damaged(int code, const char *format, ...)
+void refuse_damaged(enum exit_code code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

@@ -35,7 +35,7 @@ enum manifest_kind { LAYOUT_MANIFEST, STATE_MANIFEST };
 /* ---- checkpoint.c ------------------------------------------------------------------------------------------------ */
 
 /* Ends the program as fail() does, with this sentence on what is damaged, and the advice. */
-_Noreturn void refuse_damaged(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+_Noreturn void refuse_damaged(enum exit_code code, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* ---- manifest_write.c -------------------------------------------------------------------------------------------- */
 
