@@ -145,7 +145,8 @@ char **all_checkpoints(const char *path, size_t *n);
  * or EXIT_FAILED where one is damaged.  The caller frees it with free_checkpoint(). */
 struct checkpoint *open_checkpoint(const char *path);
 
-/* The same for a caller that would take a model too, but has found none: the message then names both. */
+/* Opens what open_checkpoint() opens, for a caller that would take a model too, but has found none: the message then
+ * names both. */
 struct checkpoint *open_checkpoint_or_model(const char *path);
 
 /* The highest session of the complete checkpoints in the folder; sessions count from 1.  0: there are none. */

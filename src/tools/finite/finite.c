@@ -140,12 +140,12 @@ static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, co
     char where[64];
     layer_and_micro(where, bad.task);
     if (bad.before) {
-        const char *which = "";
+        const char *when = "";
         if (result->halted && changed)
-            which = " ran again (with --clip 0 no update waits for the norm)";
+            when = " ran again (with --clip 0 no update waits for the norm)";
         fail(EXIT_FAILED,
              "step %u: task %s%s reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
-             bad.task->name, where, bad.element, bad.tensor->name, which, not_finite_advice(trainer));
+             bad.task->name, where, bad.element, bad.tensor->name, when, not_finite_advice(trainer));
     }
     const char *consequence = changed ? "" : " no parameter was changed by this step;";
     fail(EXIT_FAILED, "step %u, task %s%s: element %zu of tensor %s is the first that is not finite;%s %s", step,

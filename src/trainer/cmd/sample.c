@@ -24,7 +24,8 @@ int run_sample(int argc, char **argv)
     settings->batch = 1;
     struct trainer *trainer = new_trainer_for(settings, &config, open_vocabulary(settings, config.vocab), LIST_SAMPLE);
     init_from_source(trainer->model, &settings->source);
-    refuse_if_not_finite(trainer->model, settings->source.path);
+    if (settings->source.checkpoint) /* the values of a model's file were looked at while they were read */
+        refuse_if_not_finite(trainer->model, settings->source.path);
     sample_text(trainer, settings->prompt, settings->count);
     free_trainer(trainer);
     close_source(&settings->source);

@@ -12,7 +12,6 @@
 
 static _Noreturn void report_failure(struct list *list);
 static void release_foreign(cl_event *foreign, int n_contexts);
-static void retire_parked(struct list *list);
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -93,6 +92,23 @@ void retire_head(struct list *list, struct queue *queue)
     pthread_mutex_unlock(&flights_lock);
 }
 
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+static void retire_parked(struct list *list)
+{
+    struct late_tasks *late_tasks = list->running->late_tasks;
+    if (!late_tasks)
+        return;
+    pthread_mutex_lock(&late_tasks->lock);
+    struct job_queue ended = late_tasks->ended;
+    late_tasks->ended.first = NULL;
+    pthread_mutex_unlock(&late_tasks->lock);
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
+        finish_flight(list, job->task, job->flight);
+        free(job->flight);
+        free_job(job);
+    }
+}
+
 void retire_ended(struct list *list)
 {
     for (int i = 0; i < list->running->n_queues; i++) {
@@ -145,21 +161,4 @@ void wait_lanes(struct list *list)
     for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
         if (queue->retired < queue->given)
             clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done); /* an error shows in the status */
-}
-
-/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
-static void retire_parked(struct list *list)
-{
-    struct late_tasks *late_tasks = list->running->late_tasks;
-    if (!late_tasks)
-        return;
-    pthread_mutex_lock(&late_tasks->lock);
-    struct job_queue ended = late_tasks->ended;
-    late_tasks->ended.first = NULL;
-    pthread_mutex_unlock(&late_tasks->lock);
-    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
-        finish_flight(list, job->task, job->flight);
-        free(job->flight);
-        free_job(job);
-    }
 }
