@@ -32,6 +32,13 @@ bool take_shape(size_t shape)
     return true;
 }
 
+void check_in_shapes(void (*check)(int size), const int *sizes, size_t n)
+{
+    for (size_t shape = 0; take_shape(shape); shape++)
+        for (size_t i = 0; i < n; i++)
+            check(sizes[i]);
+}
+
 /* ---- running one kernel ------------------------------------------------------------------------------------------ */
 
 enum { GUARD_WORDS = 64, MOST_BUFFERS = 8 };

@@ -25,6 +25,9 @@ void close_shapes(void); /* and this one after the last */
 /* Puts that shape under test; false behind the last one. */
 bool take_shape(size_t shape);
 
+/* Calls the check in every shape, with each of these n sizes. */
+void check_in_shapes(void (*check)(int size), const int *sizes, size_t n);
+
 /* ---- running one kernel ------------------------------------------------------------------------------------------ */
 
 struct value { /* an argument: an array of the host with its elements, or a number */

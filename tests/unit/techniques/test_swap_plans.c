@@ -64,12 +64,12 @@ static double period_with(struct list *list, const struct plan *plan, int n, str
 {
     struct pool *pool = list->pool;
     struct uses *before = new_uses(list->tasks, list->n, pool);
-    int from[MOST_TRIED];
+    int first_reader[MOST_TRIED]; /* as remake() takes it: the tensor of layer k has the number k */
     size_t n_tasks;
     for (int k = 0; k < n; k++)
-        from[k] = plan[k].action == REMAKE_TENSOR ? 2 * n - 1 - k : NONE;
+        first_reader[k] = plan[k].action == REMAKE_TENSOR ? 2 * n - 1 - k : NONE;
     struct edit *edit = open_edit(list);
-    free(remake(edit, pool, before, from, REMAKE_AT_READER));
+    free(remake(edit, pool, before, first_reader, REMAKE_AT_READER));
     struct task **line = tasks_in_order(list, &n_tasks);
     struct uses *uses = new_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
@@ -156,10 +156,19 @@ TEST(a_plan_is_as_good_as_the_best_of_all)
  *     front   F0 F1 F2   B0  B1  B2
  *     next       F0 B0 F1 B1 F2 B2
  *
- * An order of the list says where sends and answers stand among the front's tasks.  A choice says, for each activation,
- * that it is kept, made again, or swapped, and then where it leaves and comes back. */
-enum { MICRO = 3, ORDERS = 6 * 6 * 6, FATES = 8, CHOICES = FATES * FATES * FATES };
-#define LEAST_FREE (88 * MIB)
+ * An order of the list says where sends and answers stand among the front's tasks: in one of six ways for each
+ * micro-batch (order_of_sends()).  A choice says of each activation that it is kept, made again, or swapped in one of
+ * six ways (swaps[]).  So an order is a number of MICRO digits in base 6, and a choice is one in base FATES. */
+enum { KEPT, MADE_AGAIN, SWAPPED, FATES = SWAPPED + 6 }; /* of an activation; from SWAPPED on, by swaps[] */
+enum { MICRO = 3, ORDERS = 6 * 6 * 6, CHOICES = FATES * FATES * FATES };
+enum { MOST_TENSORS = 64 };   /* of such a list, which has 20 */
+#define LEAST_FREE (88 * MIB) /* what the search of all choices in all orders finds, below */
+
+/* Activation i is written by task i of the front, and read by task i + MICRO.  If it is swapped, it leaves right after
+ * task i + from, and comes back right before task i + to.  These are all pairs within that time. */
+static const struct {
+    int from, to;
+} swaps[FATES - SWAPPED] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
 
 static void append_front(char **text, int task)
 {
@@ -220,17 +229,20 @@ static void order_of_sends(int k, int *out, int *back)
     }
 }
 
-/* Activation i leaves right after the front's task i + from, and comes back right before task i + to. */
+/* Activation i, which the front's task i writes: that reads w first. */
+static struct tensor *activation_of(struct task *const *front, int i) { return front[i]->accesses[1].tensor; }
+
+/* Swaps activation i by swaps[way]. */
 static void swap_in_choice(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
-                           int i, int from, int to)
+                           int i, int way)
 {
-    struct tensor *tensor = front[i]->accesses[1].tensor;
+    struct tensor *tensor = activation_of(front, i);
     struct tensor *there = tensor_like(list->pool, list->pool->machine->host, tensor);
     struct tensor *back = tensor_like(list->pool, tensor->device, tensor);
     switch_readers(edit, uses, tensor, (int)front[i]->index + 1, tensor, back);
-    insert_before(edit, front[i + to]);
+    insert_before(edit, front[i + swaps[way].to]);
     add_copy_for(list, "swap.in", back, there, FOR_SWAP);
-    insert_behind(edit, front[i + from]);
+    insert_behind(edit, front[i + swaps[way].from]);
     add_copy_for(list, "swap.out", there, tensor, FOR_SWAP);
 }
 
@@ -238,19 +250,18 @@ static void swap_in_choice(struct edit *edit, struct list *list, const struct us
 static void apply_plan(struct edit *edit, struct list *list, const struct uses *uses, struct task *const *front,
                        int choice, bool again)
 {
-    static const int leaves_after[] = {0, 0, 0, 1, 1, 2}, comes_before[] = {1, 2, 3, 2, 3, 3};
-    int from[64];
-    memset(from, NONE, sizeof from);
-    for (int i = MICRO; i-- > 0;) {
-        int action = choice % FATES;
+    int first_reader[MOST_TENSORS];
+    fill_none(first_reader, MOST_TENSORS);
+    for (int i = MICRO - 1; i >= 0; i--) { /* the last digit of the choice is of the last micro-batch */
+        int fate = choice % FATES;
         choice /= FATES;
-        if (action == 1)
-            from[front[i]->accesses[1].tensor->id] = (int)front[MICRO + i]->index;
-        else if (action > 1 && !again)
-            swap_in_choice(edit, list, uses, front, i, leaves_after[action - 2], comes_before[action - 2]);
+        if (fate == MADE_AGAIN)
+            first_reader[activation_of(front, i)->id] = (int)front[i + MICRO]->index;
+        else if (fate >= SWAPPED && !again)
+            swap_in_choice(edit, list, uses, front, i, fate - SWAPPED);
     }
     if (again)
-        free(remake(edit, list->pool, uses, from, REMAKE_AT_READER));
+        free(remake(edit, list->pool, uses, first_reader, REMAKE_AT_READER));
 }
 
 /* The front's bytes, if fewer than `least` are enough for a step of that period; else `least`.  repeats_last: what is

@@ -28,7 +28,7 @@ TEST(each_command_of_ckpt_says_what_it_did)
     expect_yard(EXIT_OK, "dp=3,pp=1,tp=1, zero 3", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other);
     expect_yard(EXIT_USAGE, "is a folder with files in it", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved,
                 other);
-    expect_yard(EXIT_OK, "0 of", "ckpt diff '%s' '%s'", saved, other);
+    expect_yard(EXIT_OK, ": 0 of ", "ckpt diff '%s' '%s'", saved, other);
     expect_yard(EXIT_USAGE, "use tp=2", "ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other);
     expect_yard(EXIT_OK, "\"from_offset\": 0", "ckpt reshard '%s' '%s' --plan --json", saved, other);
     expect_yard(EXIT_OK, "Hugging Face's form", "ckpt export '%s' '%s'", saved, hf);

@@ -58,14 +58,7 @@ static void check_flat(int n)
     free(b);
 }
 
-TEST(elementwise_kernels_give_what_plain_c_gives)
-{
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < LENGTHS; k++) {
-            check_flat(lengths[k]);
-        }
-    }
-}
+TEST(elementwise_kernels_give_what_plain_c_gives) { check_in_shapes(check_flat, lengths, LENGTHS); }
 
 static void check_rows(int N, int C)
 {
@@ -82,14 +75,9 @@ static void check_rows(int N, int C)
     free(x);
 }
 
-TEST(row_kernels_give_what_plain_c_gives)
-{
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < COUNT(widths); k++) {
-            check_rows(widths[k] == 77 ? 1 : 13, widths[k]);
-        }
-    }
-}
+static void check_rows_of(int width) { check_rows(width == 77 ? 1 : 13, width); }
+
+TEST(row_kernels_give_what_plain_c_gives) { check_in_shapes(check_rows_of, widths, COUNT(widths)); }
 
 /* The result must not be optimised away, and be a number: chains of fma stay below 1/(1-x) * y. */
 TEST(the_fma_probe_is_not_optimised_away)
@@ -139,14 +127,9 @@ static void check_embedding(int B, int T, int C, int V)
     free(dx);
 }
 
-TEST(embedding_gives_what_plain_c_gives)
-{
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < COUNT(widths); k++) {
-            check_embedding(3, 7, widths[k], widths[k] == 16 ? 50 : 5);
-        }
-    }
-}
+static void check_embedding_of(int width) { check_embedding(3, 7, width, width == 16 ? 50 : 5); }
+
+TEST(embedding_gives_what_plain_c_gives) { check_in_shapes(check_embedding_of, widths, COUNT(widths)); }
 
 /* ---- layernorm.cl ------------------------------------------------------------------------------------------------ */
 
@@ -189,14 +172,9 @@ static void check_layernorm(int N, int C)
     free(b);
 }
 
-TEST(layernorm_gives_what_plain_c_gives)
-{
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < COUNT(widths); k++) {
-            check_layernorm(9, widths[k]);
-        }
-    }
-}
+static void check_layernorm_of(int width) { check_layernorm(9, width); }
+
+TEST(layernorm_gives_what_plain_c_gives) { check_in_shapes(check_layernorm_of, widths, COUNT(widths)); }
 
 /* ---- gelu.cl ----------------------------------------------------------------------------------------------------- */
 
@@ -216,14 +194,7 @@ static void check_gelu(int n)
     free(dout);
 }
 
-TEST(gelu_gives_what_plain_c_gives)
-{
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < LENGTHS; k++) {
-            check_gelu(lengths[k]);
-        }
-    }
-}
+TEST(gelu_gives_what_plain_c_gives) { check_in_shapes(check_gelu, lengths, LENGTHS); }
 
 TEST(gelu_hands_on_what_is_not_finite)
 {
@@ -277,15 +248,16 @@ static void check_softmax(int heads, int T, float size)
     free(dscores);
 }
 
+static void check_softmax_of(int side)
+{
+    check_softmax(3, side, 1);
+    check_softmax(1, side, 300); /* overflows unless the maximum is taken off */
+}
+
 TEST(softmax_gives_what_plain_c_gives)
 {
     static const int sides[] = {1, 2, 7, 16, 17, 33, 70};
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < COUNT(sides); k++) {
-            check_softmax(3, sides[k], 1);
-            check_softmax(1, sides[k], 300); /* overflows unless the maximum is taken off */
-        }
-    }
+    check_in_shapes(check_softmax_of, sides, COUNT(sides));
 }
 
 /* ---- loss.cl ----------------------------------------------------------------------------------------------------- */
@@ -314,15 +286,13 @@ static void check_loss(int N, int V, int W, float size)
     free(logits);
 }
 
-TEST(the_loss_is_what_plain_c_gives)
+static void check_losses_of(int words)
 {
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < COUNT(widths); k++) {
-            check_loss(5, widths[k], widths[k], 1);
-            check_loss(3, widths[k], widths[k] + 19, 200);
-        }
-    }
+    check_loss(5, words, words, 1);
+    check_loss(3, words, words + 19, 200);
 }
+
+TEST(the_loss_is_what_plain_c_gives) { check_in_shapes(check_losses_of, widths, COUNT(widths)); }
 
 /* ---- long loops -------------------------------------------------------------------------------------------------- */
 

@@ -210,16 +210,14 @@ static void check_adamw(int n, int n_decay, float halted, int side)
     free(g);
 }
 
-TEST(adamw_has_the_bits_of_plain_c)
+static void check_adamw_of(int n)
 {
-    for (size_t shape = 0; take_shape(shape); shape++) {
-        for (size_t k = 0; k < LENGTHS; k++) {
-            check_adamw(lengths[k], lengths[k] * 2 / 3, 0, SIDE_DEVICE);
-            check_adamw(lengths[k], 0, 1, SIDE_DEVICE);           /* halted: nothing moves */
-            check_adamw(lengths[k], 0, 0, SIDE_CPU | SIDE_MOVED); /* nor does it when the update is the host's */
-        }
-    }
+    check_adamw(n, n * 2 / 3, 0, SIDE_DEVICE);
+    check_adamw(n, 0, 1, SIDE_DEVICE);           /* halted: nothing moves */
+    check_adamw(n, 0, 0, SIDE_CPU | SIDE_MOVED); /* nor does it when the update is the host's */
 }
+
+TEST(adamw_has_the_bits_of_plain_c) { check_in_shapes(check_adamw_of, lengths, LENGTHS); }
 
 /* ---- waiting (common.cl) ----------------------------------------------------------------------------------------- */
 
