@@ -181,7 +181,8 @@ ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
 # CHOSEN is these tests, and PART which of their checks (see tests/lib/run.sh).
 T     ?=
-CHOSEN = $(if $T,$(strip $(foreach t,$(ALL_TESTS),$(if $(findstring $T,$(notdir $t)),$t))),$(TESTS) $(SCRIPTS))
+NAMED  = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $T,$(notdir $(test))),$(test))))
+CHOSEN = $(if $T,$(NAMED),$(TESTS) $(SCRIPTS))
 PART   = $(if $T,all,test)
 
 # A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
@@ -237,15 +238,11 @@ PROGRAMS = yard yard-core yard-debug yard-asan yard-tsan
 clean: ## Removes all that was made.
 	rm -rf build $(PROGRAMS)
 
-# A title is printed before the first target of its group.
 help: ## Prints this list.
 	@echo 'make               Builds ./yard.'
 	@echo '                   WITHOUT="view plot" leaves two folders of src out, and so for all but the trainer'"'"'s;'
 	@echo '                   V=1 shows the commands; WERROR=1 takes warnings for errors; BUILD=DIR builds elsewhere.'
-	@awk -F ':.*## ' ' \
-	    /^# ---- / { title = $$0; gsub(/^# -+ | -+$$/, "", title) } \
-	    /^[a-z-]+:.*## / && title != "" { print ""; print title; print ""; title = "" } \
-	    /^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile tests/maintain.mk
+	@awk -f src/make/help.awk Makefile tests/maintain.mk
 
 # ---- for make itself -------------------------------------------------------------------------------------------------
 

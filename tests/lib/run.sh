@@ -174,13 +174,7 @@ run_all() { # TEST...: in this order, as many side by side as $jobs says; sets: 
 seconds_of() { # TEST...: "SECONDS TEST CHECK" for each check that says how long it took, and "SECONDS TEST" for scripts
     for test in "$@"; do
         name=${test##*/}
-        awk -v name="$name" '
-            /^# seconds: / { seconds = $3 + 0 }
-            /ok [0-9]+ - / && seconds != "" {
-                sub(/.*ok [0-9]+ - /, "")
-                print seconds, name, $1
-                seconds = ""
-            }' "$logs/$name.log"
+        awk -v name="$name" -f tests/lib/seconds.awk "$logs/$name.log"
         case $test in
         *.sh) sed -n "s/^$name \(.*\)/\1 $name/p" "$logs/seconds-$YARD_TESTS" ;;
         esac

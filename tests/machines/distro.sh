@@ -22,7 +22,7 @@ log=$roots/$release.log # what commands print
 # deb [signed-by=...] http://deb.debian.org/debian bookworm main  in a file .list.
 mirror_of_apt() {
     sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)*//p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-        grep -Eo -m 1 '^http[^ ]*/debian/?( |$)'
+        grep -Eo -m 1 '^http[^ ]*/debian/?( |$)' | tr -d ' '
 }
 mirror=${MIRROR:-$(mirror_of_apt)}
 mirror=${mirror:-http://deb.debian.org/debian}
@@ -33,6 +33,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
 fi
 
 user=root folder=/ # who runs commands inside of the root, and where
+# The first inner sh has the root as $0, and as $1, $2 and $3 the command, the user and the folder.
 inside() { # COMMAND: in the root, as a newcomer's shell would run it
     unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" &&
@@ -78,7 +79,7 @@ rm -rf --one-file-system "$root"
 mkdir -p "$roots"
 : >"$log"
 say debootstrap \
-    'debootstrap --variant=minbase "$release" "$root" ${mirror% } /usr/share/debootstrap/scripts/sid' || exit 1
+    'debootstrap --variant=minbase "$release" "$root" "$mirror" /usr/share/debootstrap/scripts/sid' || exit 1
 if [ -n "${DOCKER:-}" ]; then
     if ! follow_dockerfile; then
         tail -n 5 "$log"

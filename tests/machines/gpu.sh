@@ -33,7 +33,7 @@ unset MAKEFLAGS MAKELEVEL # of the make that called this: its builds take all co
 kit=$PWD/build/gpu-kit
 report=build/gpu-report.txt
 programs=build/tests # a folder with the tests of kernels
-kernel_tests="test_kernels test_kernels_sums test_kernels_products test_kernels_attention"
+kernel_tests=$(ls tests/unit/trainer/test_kernels*.c | sed 's|.*/||; s|\.c$||')
 tmp=build/gpu # with a row's `figure` and `commands`, and the `results` of all rows
 log=$tmp/log  # what the row's commands print
 begin=$(date +%s)
@@ -198,17 +198,7 @@ judge_row() { # CODE; sets: state
 # ---- the report ------------------------------------------------------------------------------------------------------
 
 describe_device() { # the lines of `yard devices` about it, below that of its platform
-    "$YARD" devices | awk -v id="$device" '
-        /^platform/ {
-            platform = $0
-            inside = 0
-        }
-        $1 == "-d" {
-            inside = $2 == id
-            if (inside)
-                print platform
-        }
-        inside { print }'
+    "$YARD" devices | awk -v id="$device" -f tests/machines/device_lines.awk
 }
 
 begin_report() {

@@ -36,8 +36,8 @@ rm -rf "$kit/debs" "$kit"/include/*-linux-gnu
 # Without SDL2, which the other machine may lack.
 objects=build/gpu-objects
 set --
-for test in test_kernels test_kernels_sums test_kernels_products test_kernels_attention; do
-    set -- "$@" $objects/tests/$test
+for source in tests/unit/trainer/test_kernels*.c; do
+    set -- "$@" "$objects/tests/$(basename "$source" .c)"
 done
 ${MAKE:-make} --no-print-directory BUILD=$objects YARD="$kit/bin/yard" SDL2= "$kit/bin/yard" "$@" &&
     cp "$@" "$kit/bin" || exit 1

@@ -204,13 +204,7 @@ planned() { # a step that is simulated from measured times, beside the median of
 summary() { # of that training's trace, for which tell_kernel_times() needs it too
     run "$YARD" trace summary $tmp/train.trace >$tmp/summary.txt || return
     quietly "$YARD" trace summary --json $tmp/train.trace >$tmp/summary.json || return
-    figure "$(awk '
-        /^records/ { said = $2 " records, " $(NF - 3) " with approximate times" }
-        / compute / && !busy {
-            busy = $4
-            said = said ", compute busy " busy
-        }
-        END { print said }' $tmp/summary.txt)"
+    figure "$(awk -f tests/machines/busy.awk $tmp/summary.txt)"
 }
 
 copies() { # of the time in which copies ran, the share in which a kernel ran too

@@ -120,7 +120,7 @@ options_of_programs() { # of yard's commands, their help; of the tutorials' prog
     all_help "$YARD" 'trace summary' 'trace export' 'trace diff' 'ckpt ls' 'ckpt reshard' 'ckpt export'
     sed -n 's/.*add_argument("\(--[a-z-]*\)".*/\1,/p' tutorials/*/*.py
 }
-list_options() { # "PAGE --NAME"
+list_options() { # "PAGE --NAME"; grep finds the character before it too, which is no part of a word
     for listed in $pages; do
         grep -oE '(^|[^-a-z])--[a-z][-a-z0-9]*' "$listed" | sed 's/^[^-]//' | sort -u | sed "s|^|$listed |"
     done

@@ -369,13 +369,20 @@ unharmed 'inputs that are no files'
 
 # ---- numbers that do not fit -----------------------------------------------------------------------------------------
 
+# The header's length comes first, in 8 bytes, the lowest one first; the upper six are 0 here.  By %b, printf writes a
+# byte that is given in octal, as \0116.
 safetensors() { # FILE HEADER [BYTES]: with so many bytes of data
+    header=$2
+    length=${#header}
     {
-        printf "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((${#2} % 256)) $((${#2} / 256)))%s" "$2"
+        printf '%b' "$(printf '\\0%o\\0%o' $((length % 256)) $((length / 256)))"
+        printf '\0\0\0\0\0\0%s' "$header"
         head -c "${3:-0}" /dev/zero
     } >"$1"
 }
-tensor() { printf '"%s":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}' "$@"; }
+tensor() { # NAME SHAPE BEGIN,END: prints the tensor's field of a header
+    printf '"%s":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}' "$1" "$2" "$3"
+}
 embeddings="$(tensor wte.weight 4,64 0,1024),$(tensor wpe.weight 4,64 1024,2048)"
 safetensors "$TMP/deep.safetensors" "{$embeddings,$(tensor h.9999.x 1 2048,2052)}" 2052
 safetensors "$TMP/gap.safetensors" "{$embeddings,$(tensor h.999.x 1 2048,2052)}" 2052

@@ -101,11 +101,8 @@ patch_of() { # NAME PATH CODE: an entry with one new file
         echo 'new file mode 100644'
         echo '--- /dev/null'
         echo "+++ b/$2"
-        printf '%s\n' "$3" | awk '{ line[NR] = "+" $0 } END {
-            print "@@ -0,0 +1," NR " @@"
-            for (i = 1; i <= NR; i++)
-                print line[i]
-        }'
+        echo "@@ -0,0 +1,$(printf '%s\n' "$3" | wc -l) @@"
+        printf '%s\n' "$3" | sed 's/^/+/'
     } >"$entries/$1.patch"
 }
 patch_of tests tests/scripts/labs.sh 'exit 0'

@@ -7,11 +7,13 @@
 #     tests/unit/x.c levels.c,place.c fill_levels
 function tell(   words, n, i, files) {
     n = split(text, words, /[^a-z_0-9.()]+/)
-    for (i = 1; i <= n; i++)
-        if (words[i] ~ /^[a-z_0-9]+\.cl?\.?$/)
+    for (i = 1; i <= n; i++) {
+        sub(/\.$/, "", words[i]) # the end of a sentence
+        if (words[i] ~ /^[a-z_0-9]+\.cl?$/)
             files = files (files == "" ? "" : ",") words[i]
+    }
     for (i = 1; i <= n; i++)
-        if (files != "" && words[i] ~ /^[a-z_0-9]+\(\)\.?$/)
+        if (files != "" && words[i] ~ /^[a-z_0-9]+\(\)$/)
             print FILENAME, files, substr(words[i], 1, index(words[i], "(") - 1)
     text = ""
 }

@@ -55,7 +55,7 @@ FNR == 1 {
 }
 END { report() }
 
-function note_said(comment, n, i, words) {
+function note_said(comment,   n, i, words) {
     if (!match(comment, /sets: [a-zA-Z_0-9, ]+/))
         return
     n = split(substr(comment, RSTART + 6, RLENGTH - 6), words, /[, ]+/)
@@ -63,7 +63,7 @@ function note_said(comment, n, i, words) {
         says[part, words[i]] = 1
 }
 
-function note_set(text, n, i, words, is_of_pipe) { # NAME=..., for NAME in ..., read -r NAME NAME
+function note_set(text,   n, i, words, is_of_pipe) { # NAME=..., for NAME in ..., read -r NAME NAME
     n = split(text, words, " ")
     for (i = 1; i <= n; i++) {
         if (words[i] ~ /^[a-z_][a-z_0-9]*=/ && (i == 1 || words[i - 1] ~ /^(&&|\|\||then|else|do|\{)$|[;)]$|^[a-z_]+=/))
@@ -83,7 +83,7 @@ function note_set(text, n, i, words, is_of_pipe) { # NAME=..., for NAME in ..., 
     }
 }
 
-function note_used(text, name) { # $NAME and ${NAME; any other word may be a call
+function note_used(text,   name) { # $NAME and ${NAME; any other word may be a call
     while (match(text, /[a-zA-Z_][a-zA-Z_0-9]*/)) {
         name = substr(text, RSTART, RLENGTH)
         if (RSTART > 1 && substr(text, RSTART - 1, 1) ~ /[${]/)
@@ -94,7 +94,7 @@ function note_used(text, name) { # $NAME and ${NAME; any other word may be a cal
     }
 }
 
-function report(key, pair, other) {
+function report(   key, pair, other) { # the complaints about a script
     for (key in sets) {
         split(key, pair, SUBSEP)
         for (other in parts)
@@ -103,8 +103,10 @@ function report(key, pair, other) {
     }
 }
 
-function is_reached(function_name, name, other) {
+function is_reached(function_name, name, other) { # does `other` use the variable as that function has set it?
     if (!((other, name) in uses))
         return 0
-    return ((other, function_name) in calls) || !((other, name) in sets) && !((other, name) in reads)
+    if ((other, function_name) in calls)
+        return 1
+    return !((other, name) in sets) && !((other, name) in reads)
 }
