@@ -41,20 +41,22 @@ shared_structs() {
 }
 finds_nothing 'no two structs have one name, so that a reader knows which is meant' shared_structs
 
-functions_of() { # functions_of static FILE...: "NAME FILE:LINE" of each such function
+functions_of() { # static FILE..., or public FILE...: "NAME FILE:LINE" of each such function
     of=$1
     shift
     awk -v of="$of" -f tests/style/function_names.awk "$@" | sort
 }
-shadows() { # shadows FILE...: static functions of these files that have the name of a public one of src
-    functions_of public src/*/*/*.[ch] >"$TMP/public"
+shadows() { # 'PUBLIC...' FILE...: static functions of the files that have the name of a function in a file PUBLIC
+    functions_of public $1 >"$TMP/public"
     enough 1000 "$TMP/public" 'public functions'
+    shift
     functions_of static "$@" >"$TMP/static"
     awk 'NR == FNR { public[$1] = $2; next } $1 in public { print "two functions have the name", $0, public[$1] }' \
         "$TMP/public" "$TMP/static"
 }
-finds_nothing 'no static function of src has the name of a public one' shadows src/*/*/*.c
-finds_nothing 'no static function of a test has the name of a public one of src' shadows tests/unit/*/*.c
+finds_nothing 'no static function of src has the name of a public one' shadows 'src/*/*/*.[ch]' src/*/*/*.c
+finds_nothing 'no static function of a test has the name of a public one of src or tests/support' \
+    shadows 'src/*/*/*.[ch] tests/support/*.[ch]' tests/unit/*/*.c
 
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c

@@ -284,7 +284,7 @@ static void expect_same_causes(const char *what, const struct trace *trace, uint
 
 /* Tasks of any role on any lanes, each of which writes a tensor of its device and reads two more that have been
  * written; copies; some that skip steps.  Few bytes, so that tensors share some. */
-static struct list *random_list(uint64_t seed)
+static struct list *random_tasks(uint64_t seed)
 {
     enum { DEVICES = 4, TENSORS = 6, TASKS = 30 };
     static const char *const device[DEVICES] = {"a", "b", "c", "host"},
@@ -389,7 +389,7 @@ TEST(causes_of_random_lists_add_up)
 {
     uint64_t all[CAUSES] = {0};
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct list *list = random_list(seed);
+        struct list *list = random_tasks(seed);
         struct machine *machine = list->pool->machine;
         finish_list(list);
         bool hosts_take_time = seed % 3 == 0;

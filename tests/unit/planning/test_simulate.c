@@ -101,7 +101,7 @@ TEST(the_critical_path_is_one_step_long)
 enum { RANDOM_TASKS = 40, RANDOM_TENSORS = 12 };
 
 /* Tasks on any lanes of the devices and the host that write one tensor and read what was written before. */
-static struct paper random_list(uint64_t seed, const struct speeds *speeds, int n_devices)
+static struct paper random_paper(uint64_t seed, const struct speeds *speeds, int n_devices)
 {
     struct paper paper = new_paper(n_devices, speeds);
     struct tensor *tensor[RANDOM_TENSORS];
@@ -176,7 +176,7 @@ static void expect_longest_paths(const struct simulation *simulation)
 TEST(times_are_longest_paths)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        struct paper paper = random_list(seed, &slow_speeds, 2);
+        struct paper paper = random_paper(seed, &slow_speeds, 2);
         double *seconds = random_seconds(paper.list->n, seed);
         struct simulation *simulation = simulate_durations(paper.list, seconds);
         expect_longest_paths(simulation);
@@ -191,7 +191,7 @@ TEST(what_follows_the_pattern_repeats_it)
 {
     size_t longer = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct paper paper = random_list(seed, &slow_speeds, 3);
+        struct paper paper = random_paper(seed, &slow_speeds, 3);
         double *seconds = random_seconds(paper.list->n, seed);
         struct simulation *simulation = simulate_durations(paper.list, seconds);
         size_t n = paper.list->n;
@@ -252,7 +252,7 @@ TEST(random_copies_share_evenly)
     double work = 0, time = 0;
     speeds.per_link = 4;
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct paper paper = random_list(seed, &speeds, 4);
+        struct paper paper = random_paper(seed, &speeds, 4);
         int link[RANDOM_TASKS];
         for (int i = 0; i < RANDOM_TASKS; i++) {
             enum lane_kind kind = paper.list->tasks[i]->lane->kind;

@@ -132,7 +132,7 @@ static int split(const char *text, char *argv[MOST_WORDS + 1])
     return n;
 }
 
-static void make_trace(void *unused)
+static void make_seed_trace(void *unused)
 {
     (void)unused;
     char *words[MOST_WORDS + 1];
@@ -536,7 +536,7 @@ int main(int argc, char **argv)
     if (!good)
         fail(EXIT_USAGE, "fuzz SECONDS FILES SEED");
     make_folder(FOLDER);
-    if (run_child(make_trace, NULL).code != 0)
+    if (run_child(make_seed_trace, NULL).code != 0)
         fail(EXIT_FAILED, "the trace could not be made");
     if (run_child(make_tokenizers, NULL).code != 0)
         fail(EXIT_FAILED, "the tokenizers could not be made");

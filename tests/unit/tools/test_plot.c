@@ -296,7 +296,7 @@ TEST(a_floor_that_runs_share_is_drawn_once)
 
 /* ---- the picture ------------------------------------------------------------------------------------------------- */
 
-static uint32_t number_at(const unsigned char *bytes)
+static uint32_t big_endian_at(const unsigned char *bytes)
 {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
@@ -307,10 +307,10 @@ static const unsigned char *next_chunk(const unsigned char *file, size_t size, s
 {
     assert_at_most(*at + 12, size);
     const unsigned char *chunk = file + *at;
-    *n = number_at(chunk);
+    *n = big_endian_at(chunk);
     assert_at_most(*n, size - *at - 12);
     assert_memory_equal(chunk + 4, type, 4);
-    assert_int_equal(number_at(chunk + 8 + *n), crc32(0, chunk + 4, *n + 4));
+    assert_int_equal(big_endian_at(chunk + 8 + *n), crc32(0, chunk + 4, *n + 4));
     *at += 12 + *n;
     return chunk + 8;
 }
@@ -326,8 +326,8 @@ TEST(a_picture_is_read_back)
     unsigned char rows[200 * (3 * 301 + 1)];
     assert_memory_equal(file, "\x89PNG\r\n\x1a\n", 8);
     const unsigned char *head = next_chunk(file, size, &at, "IHDR", &n);
-    assert_int_equal(number_at(head), 301);
-    assert_int_equal(number_at(head + 4), 200);
+    assert_int_equal(big_endian_at(head), 301);
+    assert_int_equal(big_endian_at(head + 4), 200);
     assert_memory_equal(head + 8, "\x08\x02\0\0\0", 5);
     const unsigned char *data = next_chunk(file, size, &at, "IDAT", &n);
     uLongf bytes = sizeof rows;

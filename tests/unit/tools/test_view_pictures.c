@@ -598,6 +598,9 @@ TEST(no_line_runs_through_a_name)
     free(trace);
 }
 
+/* Is all of what begins there and has that size before `from`, or from `to` on? */
+static bool is_beside(int begin, int size, int from, int to) { return begin >= to || begin + size <= from; }
+
 /* The table hides nothing of a stretch that leaves room for it at a side, and nothing of a place's row. */
 TEST(a_table_stands_beside_what_it_is_about)
 {
@@ -619,15 +622,16 @@ TEST(a_table_stands_beside_what_it_is_about)
         assert_at_least(at.y, rows.y);
         assert_at_most(at.y + at.h, rows.y + rows.h);
         if (room)
-            assert_true(at.x >= right || at.x + at.w <= left);
+            assert_true(is_beside(at.x, at.w, left, right));
         view->selection.region = (struct region){.kind = PLACE, .at = {axis_at(view, from), axis_at(view, from)}};
         view->selection.region.device = random4.word[2] % 4;
         at = place_panel(view, size);
         const struct view_row *row = view->layout.rows;
         while (row->kind != ROW_MEMORY || row->index != view->selection.region.device)
             row++;
-        assert_true(at.y >= row->y + row->height || at.y + at.h <= row->y);
-        assert_true(at.x >= from || at.x + at.w <= from || from < rows.x + AIR || from > rows.x + rows.w - AIR);
+        assert_true(is_beside(at.y, at.h, row->y, row->y + row->height));
+        if (from >= rows.x + AIR && from <= rows.x + rows.w - AIR)
+            assert_true(is_beside(at.x, at.w, from, from));
     }
     view->selection.region.kind = NO_REGION;
     end_view(view);

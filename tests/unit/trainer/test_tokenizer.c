@@ -12,7 +12,7 @@
 #include "tests/support/child.h"
 #include "trainer/data/data.h"
 
-static struct text text_of(const char *bytes)
+static struct text prompt_of(const char *bytes)
 {
     return (struct text){.name = "--prompt", .bytes = bytes, .n = strlen(bytes)};
 }
@@ -39,9 +39,9 @@ static size_t decode(const struct tokenizer *tokenizer, int32_t token, char out[
 
 TEST(characters_are_code_points_in_order)
 {
-    struct text text = text_of("z\xF0\x9F\x98\x80"
-                               "a\xC3\xA9\xE6\xBC\xA2\n"
-                               "az\xF4\x8F\xBF\xBF");
+    struct text text = prompt_of("z\xF0\x9F\x98\x80"
+                                 "a\xC3\xA9\xE6\xBC\xA2\n"
+                                 "az\xF4\x8F\xBF\xBF");
     struct tokenizer tokenizer = char_tokenizer(&text);
     static const uint32_t expected[] = {'\n', 'a', 'z', 0xE9, 0x6F22, 0x1F600, 0x10FFFF};
     static const uint16_t expected_tokens[] = {2, 5, 1, 3, 4, 0, 1, 2, 6};
@@ -83,7 +83,7 @@ TEST(invalid_utf8_is_refused)
         "ab\xFF",
     };
     for (size_t i = 0; i < COUNT(invalid); i++) {
-        struct text text = text_of(invalid[i]);
+        struct text text = prompt_of(invalid[i]);
         expect_refusal(make_char_tokenizer, &text, EXIT_USAGE, "--prompt is not valid UTF-8 at byte 2 (0x");
     }
     struct text cut = {.name = "--prompt", .bytes = "ab\xC3\xA9", .n = 3}; /* no byte after its end may be read */
@@ -97,7 +97,7 @@ TEST(characters_at_the_borders_of_utf8_are_kept)
                                           "\xE0\xA0\x80", "\xED\x9F\xBF",     "\xEE\x80\x80",
                                           "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"};
     for (size_t i = 0; i < COUNT(borders); i++) {
-        struct text text = text_of(borders[i]);
+        struct text text = prompt_of(borders[i]);
         struct tokenizer tokenizer = char_tokenizer(&text);
         char out[DECODED_BYTES];
         assert_int_equal(decode(&tokenizer, 0, out), text.n);
@@ -123,7 +123,7 @@ static void encode_prompt(void *argument)
 TEST(bytes_are_their_own_tokens)
 {
     struct tokenizer bytes = tokenizer_from_text("bytes", "here");
-    struct text text = text_of("\xC3\xA9 17,99\n0");
+    struct text text = prompt_of("\xC3\xA9 17,99\n0");
     size_t n;
     uint16_t *tokens = encode_text(&bytes, &text, &n);
     assert_int_equal(n, text.n);
@@ -138,7 +138,7 @@ TEST(a_prompt_may_be_token_numbers)
 {
     static const uint16_t expected[] = {17, 99, 0};
     struct tokenizer ids = tokenizer_from_text("ids 100", "here");
-    struct text text = text_of(" 17, 99\n0");
+    struct text text = prompt_of(" 17, 99\n0");
     size_t n;
     uint16_t *tokens = encode_text(&ids, &text, &n);
     assert_int_equal(n, COUNT(expected));
@@ -151,11 +151,11 @@ TEST(a_prompt_may_be_token_numbers)
 
 TEST(prompts_of_what_the_model_does_not_know_are_refused)
 {
-    struct prompt wrong = {tokenizer_from_text("ids 100", "here"), text_of("5 100")};
+    struct prompt wrong = {tokenizer_from_text("ids 100", "here"), prompt_of("5 100")};
     expect_refusal(encode_prompt, &wrong, EXIT_USAGE, "--prompt has \"100\", but this model knows only token numbers");
-    wrong.text = text_of("hello");
+    wrong.text = prompt_of("hello");
     expect_refusal(encode_prompt, &wrong, EXIT_USAGE, "numbers from 0 to 99");
-    wrong = (struct prompt){tokenizer_from_text("chars 61 62", "here"), text_of("ab\xC3\xA9")};
+    wrong = (struct prompt){tokenizer_from_text("chars 61 62", "here"), prompt_of("ab\xC3\xA9")};
     expect_refusal(encode_prompt, &wrong, EXIT_USAGE, "--prompt has the character \"\xC3\xA9\" (U+00E9) at byte 2");
     free_tokenizer(&wrong.tokenizer);
 }
