@@ -39,6 +39,7 @@ FNR == 1 {
     part = $1
     sub(/\(\)/, "", part)
     has_own_shell = $2 == "("
+    n_functions++
     note_said(above $0)
     sub(/^[a-z_0-9]+\(\) /, "", text)
 }
@@ -53,7 +54,11 @@ FNR == 1 {
     part = ""
     has_own_shell = 0
 }
-END { report() }
+END {
+    report()
+    if (n_functions < 100)
+        print "only " n_functions + 0 " functions were found"
+}
 
 function note_said(comment,   n, i, words) {
     if (!match(comment, /sets: [a-zA-Z_0-9, ]+/))
