@@ -80,8 +80,8 @@ static void check_rows_of(int width) { check_rows(width == 77 ? 1 : 13, width); 
 
 TEST(row_kernels_give_what_plain_c_gives) { check_in_shapes(check_rows_of, widths, COUNT(widths)); }
 
-/* The result must not be optimised away, and be a number.  The number x of fma() is 0.5, and y is 0.25: each chain comes
- * to y / (1 - x), which is 0.5, in at most 16 floats of a vector. */
+/* The result must not be optimised away, and be a number.  In fma() x is 0.5, and y is 0.25: each chain comes to
+ * y / (1 - x), which is 0.5, in the at most 16 floats of a vector. */
 TEST(the_fma_probe_is_not_optimised_away)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
