@@ -1,5 +1,5 @@
 /* task_kinds.c - what a task is: its role, or one of three kinds that no role tells. */
-#include "view.h"
+#include "track.h"
 
 /* A task that is just called `backward` is a whole one: where weights are sent to the device for each task, their class
  * does not tell that it reads them. */
