@@ -215,17 +215,26 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
 
 static json_t *edge_json(const struct edge *edge)
 {
-    return json_pack("{s:i, s:b, s:s, s:b}", "from", (int)edge->producer, "previous_step", edge->previous, "kind",
-                     edge->kind == EDGE_REUSE ? "reuse" : "data", "wait", edge->must_wait);
+    json_t *json = json_object();
+    json_object_set_new(json, "from", json_integer((json_int_t)edge->producer));
+    json_object_set_new(json, "previous_step", json_boolean(edge->previous));
+    json_object_set_new(json, "kind", json_string(edge->kind == EDGE_REUSE ? "reuse" : "data"));
+    json_object_set_new(json, "wait", json_boolean(edge->must_wait));
+    return json;
 }
 
 static json_t *access_json(const struct access *access)
 {
     static const char *const modes[] = {"none", "read", "write", "both"};
     const struct tensor *tensor = access->tensor;
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "tensor", tensor->name, "mode", modes[access->mode], "device",
-                     tensor->device->id, "slab", tensor->storage->slab, "address",
-                     (json_int_t)(tensor->storage->address + tensor->offset), "bytes", (json_int_t)tensor->bytes);
+    json_t *json = json_object();
+    json_object_set_new(json, "tensor", json_string(tensor->name));
+    json_object_set_new(json, "mode", json_string(modes[access->mode]));
+    json_object_set_new(json, "device", json_string(tensor->device->id));
+    json_object_set_new(json, "slab", json_integer(tensor->storage->slab));
+    json_object_set_new(json, "address", json_integer((json_int_t)(tensor->storage->address + tensor->offset)));
+    json_object_set_new(json, "bytes", json_integer((json_int_t)tensor->bytes));
+    return json;
 }
 
 static json_t *task_json(const struct task *task, size_t number)
@@ -235,9 +244,17 @@ static json_t *task_json(const struct task *task, size_t number)
         json_array_append_new(edges, edge_json(edge));
     for (int i = 0; i < task->n_accesses; i++)
         json_array_append_new(accesses, access_json(&task->accesses[i]));
-    return json_pack("{s:i, s:s, s:i, s:i, s:s, s:f, s:I, s:o, s:o}", "index", (int)number, "task", task->name, "layer",
-                     task->layer, "micro", task->micro, "lane", task->lane->name, "flops", task->flops, "bytes",
-                     (json_int_t)task->bytes, "edges", edges, "accesses", accesses);
+    json_t *json = json_object();
+    json_object_set_new(json, "index", json_integer((json_int_t)number));
+    json_object_set_new(json, "task", json_string(task->name));
+    json_object_set_new(json, "layer", json_integer(task->layer));
+    json_object_set_new(json, "micro", json_integer(task->micro));
+    json_object_set_new(json, "lane", json_string(task->lane->name));
+    json_object_set_new(json, "flops", json_real(task->flops));
+    json_object_set_new(json, "bytes", json_integer((json_int_t)task->bytes));
+    json_object_set_new(json, "edges", edges);
+    json_object_set_new(json, "accesses", accesses);
+    return json;
 }
 
 static json_t *list_json(const struct list *list)

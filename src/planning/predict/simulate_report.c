@@ -191,13 +191,19 @@ json_t *simulation_json(const struct simulation *simulation)
         json_object_set_new(busy, machine->lanes[i]->name, json_real(simulation->busy[i] / simulation->period));
     for (int i = 0; i <= machine->n_devices; i++)
         json_object_set_new(held, machine->devices[i].id, json_integer((json_int_t)trace_peak(&trace->memory_use[i])));
-    json_t *all = json_pack("{s:s, s:f, s:i, s:b, s:o, s:o, s:o, s:o, s:{}}", "kind", "simulated", "step_ms",
-                            1e3 * simulation->period, "pattern", simulation->pattern, "settled", simulation->settled,
-                            "busy", busy, "held", held, "lanes", lanes_json(simulation, trace), "critical_path",
-                            table_json(path), "tasks");
-    json_t *tasks = json_object_get(all, "tasks");
+    json_t *all = json_object();
+    json_object_set_new(all, "kind", json_string("simulated"));
+    json_object_set_new(all, "step_ms", json_real(1e3 * simulation->period));
+    json_object_set_new(all, "pattern", json_integer(simulation->pattern));
+    json_object_set_new(all, "settled", json_boolean(simulation->settled));
+    json_object_set_new(all, "busy", busy);
+    json_object_set_new(all, "held", held);
+    json_object_set_new(all, "lanes", lanes_json(simulation, trace));
+    json_object_set_new(all, "critical_path", table_json(path));
+    json_t *tasks = json_object();
     for (int source = 0; source < COST_SOURCES; source++)
         json_object_set_new(tasks, source_name[source], json_integer((json_int_t)simulation->by_source[source]));
+    json_object_set_new(all, "tasks", tasks);
     free_table(path);
     free_trace(trace);
     return all;

@@ -190,32 +190,47 @@ static double weighted_error(const struct timed *matched, size_t n)
     return n > 0 && off == 0 ? 0 : NAN;
 }
 
+static void print_compared_json(const struct compared_trace *a, const struct compared_trace *b, size_t n,
+                                const struct table *worst)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "task_mape", number_json(weighted_error(a->timed, n)));
+    json_object_set_new(all, "makespan_error", number_json(relative(b->makespan_ns, a->makespan_ns)));
+    json_object_set_new(all, "makespan_a_ns", json_real(a->makespan_ns));
+    json_object_set_new(all, "makespan_b_ns", json_real(b->makespan_ns));
+    json_object_set_new(all, "matched", json_integer((json_int_t)n));
+    json_object_set_new(all, "unmatched_a", json_incref(a->alone));
+    json_object_set_new(all, "unmatched_b", json_incref(b->alone));
+    json_object_set_new(all, "worst", table_json(worst));
+    print_json(all);
+}
+
+static void print_compared(char **files, const struct compared_trace *a, const struct compared_trace *b, size_t n,
+                           struct table *worst)
+{
+    char step[32], mean[32];
+    size_t n_a = json_array_size(a->alone), n_b = json_array_size(b->alone);
+    print_line(stdout, "A        %s (%s), step %.3f ms", files[0], trace_kind_name(a->trace), a->makespan_ns / 1e6);
+    print_line(stdout, "B        %s (%s), step %.3f ms", files[1], trace_kind_name(b->trace), b->makespan_ns / 1e6);
+    percent(mean, weighted_error(a->timed, n));
+    printf("step     %s (B/A - 1)\n", percent(step, relative(b->makespan_ns, a->makespan_ns)));
+    print_line(stdout, "tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B", n,
+               mean + (*mean == '+'), n_a, n_b);
+    if (n)
+        print_table(stdout, worst);
+    if (n_a + n_b > 0)
+        printf("\n--json names the tasks that only one trace has\n");
+}
+
 int trace_diff(char **files)
 {
     struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
     size_t n = match(&a, &b);
     struct table *worst = worst_table(a.timed, n);
-    double mape = weighted_error(a.timed, n);
-    double makespan_error = relative(b.makespan_ns, a.makespan_ns);
-    size_t n_a = json_array_size(a.alone), n_b = json_array_size(b.alone);
-    if (trace_options.json) {
-        print_json(json_pack("{s:o, s:o, s:f, s:f, s:I, s:O, s:O, s:o}", "task_mape", number_json(mape),
-                             "makespan_error", number_json(makespan_error), "makespan_a_ns", a.makespan_ns,
-                             "makespan_b_ns", b.makespan_ns, "matched", (json_int_t)n, "unmatched_a", a.alone,
-                             "unmatched_b", b.alone, "worst", table_json(worst)));
-    } else {
-        char step[32], mean[32];
-        print_line(stdout, "A        %s (%s), step %.3f ms", files[0], trace_kind_name(a.trace), a.makespan_ns / 1e6);
-        print_line(stdout, "B        %s (%s), step %.3f ms", files[1], trace_kind_name(b.trace), b.makespan_ns / 1e6);
-        percent(mean, mape);
-        printf("step     %s (B/A - 1)\n", percent(step, makespan_error));
-        print_line(stdout, "tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B", n,
-                   mean + (*mean == '+'), n_a, n_b);
-        if (n)
-            print_table(stdout, worst);
-        if (n_a + n_b > 0)
-            printf("\n--json names the tasks that only one trace has\n");
-    }
+    if (trace_options.json)
+        print_compared_json(&a, &b, n, worst);
+    else
+        print_compared(files, &a, &b, n, worst);
     free_table(worst);
     free_compared(&a);
     free_compared(&b);

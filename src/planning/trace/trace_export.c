@@ -61,8 +61,11 @@ static void put_json(struct chrome *chrome, json_t *value)
 /* Writes an event with the fields that all have (phase, name, process and thread), and `more`. */
 static void put_event(struct chrome *chrome, const char *phase, const char *name, uint32_t lane, json_t *more)
 {
-    json_t *event = json_pack("{s:s, s:s, s:i, s:i}", "ph", phase, "name", name, "pid",
-                              (int)chrome->trace->lanes[lane].device_index + 1, "tid", (int)lane + 1);
+    json_t *event = json_object();
+    json_object_set_new(event, "ph", json_string(phase));
+    json_object_set_new(event, "name", json_string(name));
+    json_object_set_new(event, "pid", json_integer((json_int_t)chrome->trace->lanes[lane].device_index + 1));
+    json_object_set_new(event, "tid", json_integer((json_int_t)lane + 1));
     json_object_update_new(event, more);
     put(chrome, chrome->n_events > 0 ? ",\n" : "\n");
     put_json(chrome, event);
@@ -110,7 +113,7 @@ static void put_lanes(struct chrome *chrome)
     free(purpose);
 }
 
-/* NULL for nothing: json_pack() leaves it out. */
+/* NULL for nothing: json_object_set_new() leaves such a field out. */
 static json_t *above_0(double number) { return number > 0 ? json_real(number) : NULL; }
 static json_t *from_0(int32_t number) { return number >= 0 ? json_integer(number) : NULL; }
 
@@ -141,15 +144,25 @@ static void put_slice(struct chrome *chrome, size_t i)
         waited = (double)record->start - (double)record->queued;
     if (gap.blocker != NONE)
         blocker = trace->tasks[trace->records[gap.blocker].task].name;
-    json_t *arguments = json_pack(
-        "{s:I, s:o, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "step", (json_int_t)record->step,
-        "idle_us", gap_json(&gap), "last_producer", blocker, "layer", from_0(task->layer), "micro", from_0(task->micro),
-        "flops", above_0(task->flops), "bytes", above_0((double)task->bytes), "GFLOP/s", above_0(flop_rate), "GB/s",
-        above_0(byte_rate), "queued_us", above_0(waited / 1e3), "predicted_us", above_0(task->predicted_ns / 1e3),
-        "approximate", record->flags & TRACE_APPROXIMATE ? json_true() : NULL);
-    put_event(chrome, "X", task->name, task->lane,
-              json_pack("{s:s, s:f, s:f, s:o}", "cat", "task", "ts", microseconds(chrome, record->start), "dur",
-                        ns / 1e3, "args", arguments));
+    json_t *arguments = json_object();
+    json_object_set_new(arguments, "step", json_integer((json_int_t)record->step));
+    json_object_set_new(arguments, "idle_us", gap_json(&gap));
+    json_object_set_new(arguments, "last_producer", json_string(blocker));
+    json_object_set_new(arguments, "layer", from_0(task->layer));
+    json_object_set_new(arguments, "micro", from_0(task->micro));
+    json_object_set_new(arguments, "flops", above_0(task->flops));
+    json_object_set_new(arguments, "bytes", above_0((double)task->bytes));
+    json_object_set_new(arguments, "GFLOP/s", above_0(flop_rate));
+    json_object_set_new(arguments, "GB/s", above_0(byte_rate));
+    json_object_set_new(arguments, "queued_us", above_0(waited / 1e3));
+    json_object_set_new(arguments, "predicted_us", above_0(task->predicted_ns / 1e3));
+    json_object_set_new(arguments, "approximate", record->flags & TRACE_APPROXIMATE ? json_true() : NULL);
+    json_t *slice = json_object();
+    json_object_set_new(slice, "cat", json_string("task"));
+    json_object_set_new(slice, "ts", json_real(microseconds(chrome, record->start)));
+    json_object_set_new(slice, "dur", json_real(ns / 1e3));
+    json_object_set_new(slice, "args", arguments);
+    put_event(chrome, "X", task->name, task->lane, slice);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -182,9 +195,12 @@ static bool has_length(const struct trace_record *record) { return record->end >
 static void put_arrow_end(struct chrome *chrome, const char *phase, bool reuse, uint32_t lane, uint64_t at,
                           const char *bp)
 {
-    put_event(chrome, phase, reuse ? "reuse" : "data", lane,
-              json_pack("{s:s, s:I, s:f, s:s*}", "cat", "edge", "id", (json_int_t)chrome->n_flows, "ts",
-                        microseconds(chrome, at), "bp", bp));
+    json_t *end = json_object();
+    json_object_set_new(end, "cat", json_string("edge"));
+    json_object_set_new(end, "id", json_integer((json_int_t)chrome->n_flows));
+    json_object_set_new(end, "ts", json_real(microseconds(chrome, at)));
+    json_object_set_new(end, "bp", json_string(bp));
+    put_event(chrome, phase, reuse ? "reuse" : "data", lane, end);
 }
 
 /* Writes an arrow from the producer's last nanosecond to the consumer's first, both within their slices.  It cannot go

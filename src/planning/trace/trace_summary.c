@@ -165,6 +165,23 @@ static json_t *lists_json(const struct trace *trace)
     return lists;
 }
 
+/* What print_head() prints, as data. */
+static json_t *head_json(const struct trace *trace, const struct trace_steps *steps, size_t n_approximate,
+                         size_t n_back)
+{
+    json_t *head = json_object();
+    json_object_set_new(head, "model", json_string(trace->header.model));
+    json_object_set_new(head, "kind", json_string(trace_kind_name(trace)));
+    json_object_set_new(head, "list", json_string(trace->header.list[steps->list]));
+    json_object_set_new(head, "lists", lists_json(trace));
+    json_object_set_new(head, "records", json_integer((json_int_t)trace->n_records));
+    json_object_set_new(head, "unfinished", json_integer((json_int_t)trace->n_unfinished));
+    json_object_set_new(head, "lost", json_integer((json_int_t)MIN(trace->n_lost, INT64_MAX)));
+    json_object_set_new(head, "approximate", json_integer((json_int_t)n_approximate));
+    json_object_set_new(head, "stepped_back", json_integer((json_int_t)n_back));
+    return head;
+}
+
 /* Prints the tables, or with `object` adds them to that. */
 static void show_tables(const struct trace *trace, const struct trace_steps *steps, double period_ns, json_t *object)
 {
@@ -182,11 +199,16 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
     } else {
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
-        json_t *measured = json_pack("{s:I, s:I, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "first_step",
-                                     (json_int_t)steps->items[steps->first].step, "steps", (json_int_t)steps->counted,
-                                     "step_ms", trace_length_ns(steps) / 1e6, "period_ms", period_ns / 1e6,
-                                     "median_period_ms", trace_period_ns(steps) / 1e6, "lanes", lanes, "tasks",
-                                     table_json(tasks), "critical_path", path_json, "cpu_updates", table_json(beside));
+        json_t *measured = json_object();
+        json_object_set_new(measured, "first_step", json_integer((json_int_t)steps->items[steps->first].step));
+        json_object_set_new(measured, "steps", json_integer((json_int_t)steps->counted));
+        json_object_set_new(measured, "step_ms", json_real(trace_length_ns(steps) / 1e6));
+        json_object_set_new(measured, "period_ms", json_real(period_ns / 1e6));
+        json_object_set_new(measured, "median_period_ms", json_real(trace_period_ns(steps) / 1e6));
+        json_object_set_new(measured, "lanes", lanes);
+        json_object_set_new(measured, "tasks", table_json(tasks));
+        json_object_set_new(measured, "critical_path", path_json);
+        json_object_set_new(measured, "cpu_updates", table_json(beside));
         json_object_update_new(object, measured);
     }
     free_table(beside);
@@ -204,11 +226,7 @@ int trace_summary(char **files)
     size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
     json_t *object = NULL;
     if (trace_options.json)
-        object = json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "model", trace->header.model, "kind",
-                           trace_kind_name(trace), "list", trace->header.list[steps.list], "lists", lists_json(trace),
-                           "records", (json_int_t)trace->n_records, "unfinished", (json_int_t)trace->n_unfinished,
-                           "lost", (json_int_t)MIN(trace->n_lost, INT64_MAX), "approximate", (json_int_t)n_approximate,
-                           "stepped_back", (json_int_t)n_back);
+        object = head_json(trace, &steps, n_approximate, n_back);
     else
         print_head(trace, &steps, period_ns, n_approximate, n_back);
     if (steps.counted)

@@ -98,9 +98,12 @@ static json_t *queues_json(const struct broadcast *broadcast)
             continue;
         for (int j = 0; j < broadcast->options.queues; j++) {
             const struct tally *counted = &tallies[i * (size_t)broadcast->options.queues + (size_t)j];
-            json_t *row =
-                json_pack("{s:s, s:i, s:i, s:i, s:I}", "device", broadcast->shards[i].owner->id, "queue", j, "layer",
-                          broadcast->shards[i].layer, "slices", counted->slices, "bytes", (json_int_t)counted->bytes);
+            json_t *row = json_object();
+            json_object_set_new(row, "device", json_string(broadcast->shards[i].owner->id));
+            json_object_set_new(row, "queue", json_integer(j));
+            json_object_set_new(row, "layer", json_integer(broadcast->shards[i].layer));
+            json_object_set_new(row, "slices", json_integer(counted->slices));
+            json_object_set_new(row, "bytes", json_integer((json_int_t)counted->bytes));
             json_array_append_new(rows, row);
         }
     }

@@ -68,7 +68,12 @@ json_t *tensors_json(const struct checkpoint *checkpoint)
 
 json_t *mesh_json(const struct mesh *mesh)
 {
-    return json_pack("{s:i, s:i, s:i, s:i}", "dp", mesh->dp, "pp", mesh->pp, "tp", mesh->tp, "zero", mesh->zero);
+    json_t *json = json_object();
+    json_object_set_new(json, "dp", json_integer(mesh->dp));
+    json_object_set_new(json, "pp", json_integer(mesh->pp));
+    json_object_set_new(json, "tp", json_integer(mesh->tp));
+    json_object_set_new(json, "zero", json_integer(mesh->zero));
+    return json;
 }
 
 /* Adds the field, whose value the object then owns. */

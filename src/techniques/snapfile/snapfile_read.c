@@ -295,8 +295,12 @@ struct checkpoint *open_newest_snapshot(const char *path)
 static json_t *snapshot_json(const struct checkpoint *checkpoint)
 {
     const struct snapfile *snapfile = snapfile_of(checkpoint);
-    return json_pack("{s:i, s:i, s:I, s:I}", "slots", snapfile->slots, "slot", (int)snapfile->newest.slot, "commit",
-                     (json_int_t)snapfile->newest.seq, "slot_bytes", (json_int_t)snapfile->base.bytes);
+    json_t *json = json_object();
+    json_object_set_new(json, "slots", json_integer(snapfile->slots));
+    json_object_set_new(json, "slot", json_integer((json_int_t)snapfile->newest.slot));
+    json_object_set_new(json, "commit", json_integer((json_int_t)snapfile->newest.seq));
+    json_object_set_new(json, "slot_bytes", json_integer((json_int_t)snapfile->base.bytes));
+    return json;
 }
 
 static void print_snapshot(const struct checkpoint *checkpoint)

@@ -195,6 +195,18 @@ static void describe_place(const struct ways *ways, struct pass_report *report)
                     format_string("%s are on the host when they are updated", format_bytes(bytes, ways->on_host)));
 }
 
+/* The fields of the report, of which those that a forecast tells are still empty. */
+static json_t *fields_before_forecast(const struct ways *ways)
+{
+    json_t *fields = json_object();
+    json_object_set_new(fields, "commits", json_array());
+    json_object_set_new(fields, "dropped", json_array());
+    json_object_set_new(fields, "in", json_string(ways->on_device > 0 ? "device" : "host"));
+    json_object_set_new(fields, "device_bytes", json_integer((json_int_t)ways->on_device));
+    json_object_set_new(fields, "held_ms", json_null());
+    return fields;
+}
+
 void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
                      struct pass_report *report)
 {
@@ -204,9 +216,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
     struct snapshot_report snapshot_report = {
         .report = report, .options = options, .costs = costs, .other_period = other_period};
     char bytes[32];
-    report->fields =
-        json_pack("{s:[], s:[], s:s, s:I, s:n}", "commits", "dropped", "in", ways.on_device > 0 ? "device" : "host",
-                  "device_bytes", (json_int_t)ways.on_device, "held_ms");
+    report->fields = fields_before_forecast(&ways);
     if (!ways.updates) {
         report->reason =
             copy_string("nothing can be stored, since the list has no update whose gradient its own device has summed");

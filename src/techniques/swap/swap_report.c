@@ -57,9 +57,13 @@ static json_t *move_json(const struct fate *fate, const struct gap_times *times,
 {
     const struct gap *gap = fate->gap;
     const char *action = fate->action == SWAP_TENSOR ? "swap" : "recompute";
-    json_t *move =
-        json_pack("{s:s, s:i, s:i, s:s, s:I, s:s}", "tensor", gap->tensor->name, "layer", gap->maker->layer, "micro",
-                  gap->maker->micro, "device", gap->device->id, "bytes", (json_int_t)gap->tensor->bytes, "how", action);
+    json_t *move = json_object();
+    json_object_set_new(move, "tensor", json_string(gap->tensor->name));
+    json_object_set_new(move, "layer", json_integer(gap->maker->layer));
+    json_object_set_new(move, "micro", json_integer(gap->maker->micro));
+    json_object_set_new(move, "device", json_string(gap->device->id));
+    json_object_set_new(move, "bytes", json_integer((json_int_t)gap->tensor->bytes));
+    json_object_set_new(move, "how", json_string(action));
     json_object_set_new(move, "out_start_ms", milliseconds(times->out_start - zero));
     json_object_set_new(move, "out_end_ms", milliseconds(times->out_end - zero));
     json_object_set_new(move, "in_start_ms", milliseconds(times->in_start - zero));

@@ -317,9 +317,12 @@ static json_t *bench_training(struct bench *bench)
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
     const struct pass_reports passes = reports_of(trainer);
     print_reports(bench->text, passes.items, passes.n);
-    json_t *train = json_pack("{s:s, s:f, s:f, s:o, s:o}", "model", word_of("model", bench->settings->preset),
-                              "ms_per_step", 1e3 * step.seconds, "tokens_per_s", tokens / step.seconds, "share_of_peak",
-                              number_json(step.share), "passes", reports_json(passes.items, passes.n));
+    json_t *train = json_object();
+    json_object_set_new(train, "model", json_string(word_of("model", bench->settings->preset)));
+    json_object_set_new(train, "ms_per_step", json_real(1e3 * step.seconds));
+    json_object_set_new(train, "tokens_per_s", json_real(tokens / step.seconds));
+    json_object_set_new(train, "share_of_peak", number_json(step.share));
+    json_object_set_new(train, "passes", reports_json(passes.items, passes.n));
     free_trainer(trainer);
     return train;
 }
@@ -373,11 +376,17 @@ static void bench_all(struct bench *bench)
                "timing%s",
                bench->peak / 1e9,
                device->is_cpu ? ",\nby CPU time, so that neither other programs nor waiting cores count" : "");
-    if (settings->json)
-        print_json(json_pack("{s:s, s:f, s:f, s:o, s:o, s:o, s:o}", "device", device->name, "fma_peak_gflops",
-                             bench->peak / 1e9, "copy_gbytes_per_s", copy / 1e9, "gemm", table_json(bench->gemms),
-                             "own_share_of_peak", number_json(own), "clblast_share_of_peak", number_json(clblast),
-                             "train", train));
+    if (settings->json) {
+        json_t *all = json_object();
+        json_object_set_new(all, "device", json_string(device->name));
+        json_object_set_new(all, "fma_peak_gflops", json_real(bench->peak / 1e9));
+        json_object_set_new(all, "copy_gbytes_per_s", json_real(copy / 1e9));
+        json_object_set_new(all, "gemm", table_json(bench->gemms));
+        json_object_set_new(all, "own_share_of_peak", number_json(own));
+        json_object_set_new(all, "clblast_share_of_peak", number_json(clblast));
+        json_object_set_new(all, "train", train);
+        print_json(all);
+    }
 }
 
 static int run_bench(int argc, char **argv)

@@ -269,9 +269,13 @@ struct problem *save_board(const struct board *board, const char *path)
 
 json_t *board_json(const struct board *board)
 {
-    return json_pack("{s:f, s:f, s:I, s:I, s:I}", "written_ms", 1e3 * board->written.period, "period_ms",
-                     1e3 * board->now.period, "written_peak", (json_int_t)board->written.peak, "peak",
-                     (json_int_t)board->now.peak, "moved", (json_int_t)count_moves(board));
+    json_t *json = json_object();
+    json_object_set_new(json, "written_ms", json_real(1e3 * board->written.period));
+    json_object_set_new(json, "period_ms", json_real(1e3 * board->now.period));
+    json_object_set_new(json, "written_peak", json_integer((json_int_t)board->written.peak));
+    json_object_set_new(json, "peak", json_integer((json_int_t)board->now.peak));
+    json_object_set_new(json, "moved", json_integer((json_int_t)count_moves(board)));
+    return json;
 }
 
 const struct module module_board = {

@@ -208,6 +208,18 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     close_safetensors(checker->file);
 }
 
+static void print_errors_json(const struct checker *checker, const char *file, bool passed)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "file", json_string(file));
+    json_object_set_new(all, "tolerance", json_real(check_options.tolerance));
+    json_object_set_new(all, "worst", number_json(checker->worst));
+    json_object_set_new(all, "worst_tensor", json_string(checker->worst_name));
+    json_object_set_new(all, "passed", json_boolean(passed));
+    json_object_set_new(all, "errors", json_incref(checker->errors));
+    print_json(all);
+}
+
 /* Prints the worst error, or with --json all errors; returns whether the check has passed. */
 static bool print_errors(const struct checker *checker, const char *path, bool as_json)
 {
@@ -219,9 +231,7 @@ static bool print_errors(const struct checker *checker, const char *path, bool a
              path);
     char *file = make_printable(copy_string(path), ONE_LINE);
     if (as_json)
-        print_json(json_pack("{s:s, s:f, s:o, s:s, s:b, s:O}", "file", file, "tolerance", check_options.tolerance,
-                             "worst", number_json(checker->worst), "worst_tensor", checker->worst_name, "passed",
-                             passed, "errors", checker->errors));
+        print_errors_json(checker, file, passed);
     else
         print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
                    n, checker->worst_name, fabs(checker->worst), check_options.tolerance);

@@ -296,6 +296,16 @@ static const struct cell *find_wrong(const struct table *table, double tolerance
     return NULL;
 }
 
+static void print_gradients_json(const struct table *table, double tolerance, const struct cell *wrong)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "tolerance", json_real(tolerance));
+    json_object_set_new(all, "passed", json_boolean(!wrong));
+    json_object_set_new(all, "wrong", wrong ? json_string(wrong[OPERATION].text) : json_null());
+    json_object_set_new(all, "gradients", table_json(table));
+    print_json(all);
+}
+
 int check_gradients(const struct settings *settings)
 {
     double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
@@ -317,8 +327,7 @@ int check_gradients(const struct settings *settings)
     else
         fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
     if (settings->json)
-        print_json(json_pack("{s:f, s:b, s:s?, s:o}", "tolerance", tolerance, "passed", !wrong, "wrong",
-                             wrong ? wrong[OPERATION].text : NULL, "gradients", table_json(table)));
+        print_gradients_json(table, tolerance, wrong);
     int code = wrong ? EXIT_FAILED : EXIT_OK;
     free_table(table);
     close_machine(trainer.machine);

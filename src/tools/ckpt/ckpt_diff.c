@@ -15,10 +15,14 @@ static void print_diff_json(const struct checkpoint *a, const struct checkpoint 
 {
     char run[2][20];
     const struct checkpoint *later = later_of(a, b);
-    print_json(json_pack("{s:[i, i], s:[s?, s?], s:o, s:b, s:i, s:o}", "steps", (int)a->step, (int)b->step, "runs",
-                         format_run(run[0], a), format_run(run[1], b), "later",
-                         later ? text_json(later->path) : json_null(), "same", differing->n == 0, "tensors",
-                         (int)a->pieces->n, "different", table_json(differing)));
+    json_t *all = json_object();
+    json_object_set_new(all, "steps", json_pack("[i, i]", (int)a->step, (int)b->step));
+    json_object_set_new(all, "runs", json_pack("[s?, s?]", format_run(run[0], a), format_run(run[1], b)));
+    json_object_set_new(all, "later", later ? text_json(later->path) : json_null());
+    json_object_set_new(all, "same", json_boolean(differing->n == 0));
+    json_object_set_new(all, "tensors", json_integer((json_int_t)a->pieces->n));
+    json_object_set_new(all, "different", table_json(differing));
+    print_json(all);
 }
 
 static void print_diff(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)

@@ -92,15 +92,25 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
     free_table(out);
 }
 
+static void print_reshard_json(const struct checkpoint *to, const struct mesh *strategy, uint64_t moved, double seconds)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "checkpoint", text_json(to->path));
+    json_object_set_new(all, "mesh", mesh_json(&to->pieces->mesh));
+    json_object_set_new(all, "strategy", mesh_json(strategy));
+    json_object_set_new(all, "read", json_integer((json_int_t)moved));
+    json_object_set_new(all, "written", json_integer((json_int_t)moved));
+    json_object_set_new(all, "seconds", json_real(seconds));
+    print_json(all);
+}
+
 /* Prints what was written: `moved` bytes were read, and as many written, in `seconds`. */
 static void report_reshard(const struct checkpoint *to, uint64_t moved, double seconds)
 {
     char bytes[32], held[64], mesh[64];
     const struct mesh strategy = read_strategy(to);
     if (ckpt_given.json)
-        print_json(json_pack("{s:o, s:o, s:o, s:I, s:I, s:f}", "checkpoint", text_json(to->path), "mesh",
-                             mesh_json(&to->pieces->mesh), "strategy", mesh_json(&strategy), "read", (json_int_t)moved,
-                             "written", (json_int_t)moved, "seconds", seconds));
+        print_reshard_json(to, &strategy, moved, seconds);
     else
         print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
                    format_mesh(held, &to->pieces->mesh), strategy.zero, format_mesh(mesh, &strategy),

@@ -76,6 +76,17 @@ static void expect_sound(const char *name, size_t wrong)
         fail(EXIT_FAILED, "%s is not whole: %zu problem%s", name, wrong, wrong == 1 ? "" : "s");
 }
 
+static void print_verify_json(const char *path, int64_t step, uint64_t bytes, json_t *damaged)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "checkpoint", text_json(path));
+    json_object_set_new(all, "step", json_integer((json_int_t)step));
+    json_object_set_new(all, "bytes", json_integer((json_int_t)bytes));
+    json_object_set_new(all, "sound", json_boolean(json_array_size(damaged) == 0));
+    json_object_set_new(all, "damaged", json_incref(damaged));
+    print_json(all);
+}
+
 int verify_checkpoints(char **paths)
 {
     size_t n;
@@ -87,8 +98,7 @@ int verify_checkpoints(char **paths)
         bytes += verify_one(each[i], n == 1, damaged, &step);
     size_t wrong = json_array_size(damaged);
     if (ckpt_given.json)
-        print_json(json_pack("{s:o, s:I, s:I, s:b, s:O}", "checkpoint", text_json(each[0]), "step", (json_int_t)step,
-                             "bytes", (json_int_t)bytes, "sound", wrong == 0, "damaged", damaged));
+        print_verify_json(each[0], step, bytes, damaged);
     json_decref(damaged);
     expect_sound(n == 1 ? each[0] : paths[0], wrong);
     for (size_t i = 0; i < n; i++)

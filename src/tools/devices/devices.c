@@ -147,8 +147,12 @@ static json_t *platform_json(const struct platform_facts *facts)
     json_t *devices = json_array();
     for (unsigned i = 0; i < facts->n; i++)
         json_array_append_new(devices, device_json(&facts->devices[i]));
-    return json_pack("{s:i, s:s, s:s, s:o}", "platform", (int)facts->number, "name", facts->name, "version",
-                     facts->version, "devices", devices);
+    json_t *json = json_object();
+    json_object_set_new(json, "platform", json_integer((json_int_t)facts->number));
+    json_object_set_new(json, "name", json_string(facts->name));
+    json_object_set_new(json, "version", json_string(facts->version));
+    json_object_set_new(json, "devices", devices);
+    return json;
 }
 
 static void print_platform(const struct platform_facts *facts)

@@ -251,12 +251,15 @@ static void print_search(const struct mesh_search *search, size_t n)
 {
     struct table *table = new_search_table(search, n);
     if (search->given->json) {
-        json_t *j = json_pack("{s:o, s:I, s:I, s:I, s:I}", "front", table_json(table), "candidates",
-                              (json_int_t)search->n_candidates, "too_large", (json_int_t)search->too_large, "too_slow",
-                              (json_int_t)search->too_slow, "not_simulated", (json_int_t)search->left);
+        json_t *all = json_object();
+        json_object_set_new(all, "front", table_json(table));
+        json_object_set_new(all, "candidates", json_integer((json_int_t)search->n_candidates));
+        json_object_set_new(all, "too_large", json_integer((json_int_t)search->too_large));
+        json_object_set_new(all, "too_slow", json_integer((json_int_t)search->too_slow));
+        json_object_set_new(all, "not_simulated", json_integer((json_int_t)search->left));
         if (search->left > 0)
-            json_object_set_new(j, "not_simulated_ms", json_real(1e3 * search->left_seconds));
-        print_json(j);
+            json_object_set_new(all, "not_simulated_ms", json_real(1e3 * search->left_seconds));
+        print_json(all);
     } else {
         printf("%zu candidates on %d device%s: the bound of memory rules out %zu, that of time %zu\n",
                search->n_candidates, search->devices, search->devices == 1 ? "" : "s", search->too_large,

@@ -17,7 +17,11 @@ static json_t *single_vocabulary(const uint32_t *character, int n)
 
 static json_t *single_json(json_t *vocab, json_t *before, json_t *decoder)
 {
-    json_t *model = json_pack("{s:s, s:b, s:o, s:[]}", "type", "BPE", "byte_fallback", false, "vocab", vocab, "merges");
+    json_t *model = json_object();
+    json_object_set_new(model, "type", json_string("BPE"));
+    json_object_set_new(model, "byte_fallback", json_false());
+    json_object_set_new(model, "vocab", vocab);
+    json_object_set_new(model, "merges", json_array());
     return tokenizer_json(json_array(), before, decoder, model);
 }
 

@@ -45,10 +45,15 @@ static json_t *added_json(const struct bpe *bpe)
     for (size_t i = 0; i < bpe->n_added; i++) {
         const struct added *added = &bpe->added[i];
         char *content = name_of_token(bpe, added->token);
-        json_array_append_new(list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", added->token, "content",
-                                              content, "single_word", false, "lstrip", false, "rstrip", false,
-                                              "normalized", (added->kinds & IS_NORMALIZED) != 0, "special",
-                                              (added->kinds & IS_SPECIAL) != 0));
+        json_t *token = json_object();
+        json_object_set_new(token, "id", json_integer(added->token));
+        json_object_set_new(token, "content", json_string(content));
+        json_object_set_new(token, "single_word", json_false());
+        json_object_set_new(token, "lstrip", json_false());
+        json_object_set_new(token, "rstrip", json_false());
+        json_object_set_new(token, "normalized", json_boolean((added->kinds & IS_NORMALIZED) != 0));
+        json_object_set_new(token, "special", json_boolean((added->kinds & IS_SPECIAL) != 0));
+        json_array_append_new(list, token);
         free(content);
     }
     return list;
@@ -56,23 +61,42 @@ static json_t *added_json(const struct bpe *bpe)
 
 json_t *byte_level_json(enum cutting_of_text cutting)
 {
-    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "trim_offsets", true,
-                     "use_regex", cutting == CUTS_WORDS);
+    json_t *level = json_object();
+    json_object_set_new(level, "type", json_string("ByteLevel"));
+    json_object_set_new(level, "add_prefix_space", json_false());
+    json_object_set_new(level, "trim_offsets", json_true());
+    json_object_set_new(level, "use_regex", json_boolean(cutting == CUTS_WORDS));
+    return level;
 }
 
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model)
 {
-    return json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:o, s:o}", "version", "1.0", "truncation", "padding",
-                     "added_tokens", added, "normalizer", "pre_tokenizer", before, "post_processor", "decoder", decoder,
-                     "model", model);
+    json_t *tokenizer = json_object();
+    json_object_set_new(tokenizer, "version", json_string("1.0"));
+    json_object_set_new(tokenizer, "truncation", json_null());
+    json_object_set_new(tokenizer, "padding", json_null());
+    json_object_set_new(tokenizer, "added_tokens", added);
+    json_object_set_new(tokenizer, "normalizer", json_null());
+    json_object_set_new(tokenizer, "pre_tokenizer", before);
+    json_object_set_new(tokenizer, "post_processor", json_null());
+    json_object_set_new(tokenizer, "decoder", decoder);
+    json_object_set_new(tokenizer, "model", model);
+    return tokenizer;
 }
 
 json_t *bpe_to_json(const struct bpe *bpe)
 {
     json_t *level = byte_level_json(CUTS_WORDS);
-    json_t *model =
-        json_pack("{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:o, s:o}", "type", "BPE", "dropout", "unk_token",
-                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", false, "byte_fallback", false,
-                  "ignore_merges", false, "vocab", vocabulary_json(bpe), "merges", merges_json(bpe));
+    json_t *model = json_object();
+    json_object_set_new(model, "type", json_string("BPE"));
+    json_object_set_new(model, "dropout", json_null());
+    json_object_set_new(model, "unk_token", json_null());
+    json_object_set_new(model, "continuing_subword_prefix", json_null());
+    json_object_set_new(model, "end_of_word_suffix", json_null());
+    json_object_set_new(model, "fuse_unk", json_false());
+    json_object_set_new(model, "byte_fallback", json_false());
+    json_object_set_new(model, "ignore_merges", json_false());
+    json_object_set_new(model, "vocab", vocabulary_json(bpe));
+    json_object_set_new(model, "merges", merges_json(bpe));
     return tokenizer_json(added_json(bpe), level, json_incref(level), model);
 }

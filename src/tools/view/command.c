@@ -86,8 +86,13 @@ static struct option_table table = {.options = options, .n = COUNT(options)};
 static json_t *record_json(const struct trace *trace, const struct trace_record *record)
 {
     const struct trace_task *task = &trace->tasks[record->task];
-    return json_pack("{s:s, s:i, s:i, s:s, s:I}", "task", task->name, "layer", task->layer, "micro", task->micro,
-                     "lane", trace->lanes[task->lane].name, "step", (json_int_t)record->step);
+    json_t *json = json_object();
+    json_object_set_new(json, "task", json_string(task->name));
+    json_object_set_new(json, "layer", json_integer(task->layer));
+    json_object_set_new(json, "micro", json_integer(task->micro));
+    json_object_set_new(json, "lane", json_string(trace->lanes[task->lane].name));
+    json_object_set_new(json, "step", json_integer((json_int_t)record->step));
+    return json;
 }
 
 static json_t *selected_json(const struct view *view)
@@ -107,12 +112,23 @@ static json_t *selected_json(const struct view *view)
     }
     free(links.links);
     json_t *selected = record_json(trace, record);
-    json_t *more = json_pack("{s:f, s:f, s:o, s:o}", "start_ms", axis_of(track, record->start) / 1e6, "ms",
-                             (double)(record->end - record->start) * trace->header.pace_scale / 1e6, "needs", needs,
-                             "needed_by", needed_by);
-    json_object_update(selected, more);
-    json_decref(more);
+    double ms = (double)(record->end - record->start) * trace->header.pace_scale / 1e6;
+    json_object_set_new(selected, "start_ms", json_real(axis_of(track, record->start) / 1e6));
+    json_object_set_new(selected, "ms", json_real(ms));
+    json_object_set_new(selected, "needs", needs);
+    json_object_set_new(selected, "needed_by", needed_by);
     return selected;
+}
+
+/* Which task runs on a lane, or waits there. */
+static json_t *running_json(const struct trace *trace, uint32_t lane, const struct trace_running *now)
+{
+    json_t *json = json_object();
+    json_object_set_new(json, "lane", json_string(trace->lanes[lane].name));
+    json_object_set_new(json, "task", json_string(trace->tasks[now->record->task].name));
+    json_object_set_new(json, "step", json_integer((json_int_t)now->record->step));
+    json_object_set_new(json, "waits", json_boolean(now->waits));
+    return json;
 }
 
 static json_t *track_json(const struct track *track)
@@ -122,44 +138,63 @@ static json_t *track_json(const struct track *track)
     struct trace_running now;
     for (uint32_t i = 0; i < trace->header.n_lanes; i++)
         if (trace_running(trace, i, &now))
-            json_array_append_new(lanes, json_pack("{s:s, s:s, s:I, s:b}", "lane", trace->lanes[i].name, "task",
-                                                   trace->tasks[now.record->task].name, "step",
-                                                   (json_int_t)now.record->step, "waits", now.waits));
+            json_array_append_new(lanes, running_json(trace, i, &now));
     double loss = last_loss(track);
-    return json_pack("{s:s, s:s, s:I, s:I, s:o*, s:o, s:o*}", "kind", trace_kind_name(trace), "state",
-                     life_name[trace_follow_life(track->follow)], "records", (json_int_t)trace->n_records, "steps",
-                     (json_int_t)track->steps->n, "loss", isnan(loss) ? NULL : json_real(loss), "running", lanes,
-                     "list", track->board ? board_json(track->board) : NULL);
+    json_t *json = json_object();
+    json_object_set_new(json, "kind", json_string(trace_kind_name(trace)));
+    json_object_set_new(json, "state", json_string(life_name[trace_follow_life(track->follow)]));
+    json_object_set_new(json, "records", json_integer((json_int_t)trace->n_records));
+    json_object_set_new(json, "steps", json_integer((json_int_t)track->steps->n));
+    json_object_set_new(json, "loss", isnan(loss) ? NULL : json_real(loss));
+    json_object_set_new(json, "running", lanes);
+    json_object_set_new(json, "list", track->board ? board_json(track->board) : NULL);
+    return json;
 }
 
-/* The stretch that is measured, or the place on a memory row; the other of the two is null. */
-static json_t *panel_json(const struct view *view)
+/* The stretch of time that is measured. */
+static json_t *range_json(const struct view *view)
+{
+    const struct panel *panel = &view->selection.panel;
+    const double *at = view->selection.region.at;
+    json_t *range = json_object();
+    json_object_set_new(range, "from_ms", json_real(fmin(at[0], at[1]) / 1e6));
+    json_object_set_new(range, "to_ms", json_real(fmax(at[0], at[1]) / 1e6));
+    json_object_set_new(range, "moved_bytes", json_integer((json_int_t)panel->bytes));
+    json_object_set_new(range, "work", table_json(panel->table));
+    return range;
+}
+
+/* The place on a memory row that is selected. */
+static json_t *place_json(const struct view *view)
 {
     const struct panel *panel = &view->selection.panel;
     const struct region *region = &view->selection.region;
-    if (region->kind == NO_REGION)
-        return json_pack("{s:n, s:n}", "range", "memory");
-    if (region->kind == PLACE)
-        return json_pack("{s:n, s:{s:s, s:f, s:I, s:o}}", "range", "memory", "device",
-                         view->tracks[region->track]->trace->devices[region->device].id, "at_ms", region->at[0] / 1e6,
-                         "bytes", (json_int_t)panel->bytes, "tensors", table_json(panel->table));
-    double from = fmin(region->at[0], region->at[1]);
-    double to = fmax(region->at[0], region->at[1]);
-    return json_pack("{s:{s:f, s:f, s:I, s:o}, s:n}", "range", "from_ms", from / 1e6, "to_ms", to / 1e6, "moved_bytes",
-                     (json_int_t)panel->bytes, "work", table_json(panel->table), "memory");
+    const struct trace *trace = view->tracks[region->track]->trace;
+    json_t *place = json_object();
+    json_object_set_new(place, "device", json_string(trace->devices[region->device].id));
+    json_object_set_new(place, "at_ms", json_real(region->at[0] / 1e6));
+    json_object_set_new(place, "bytes", json_integer((json_int_t)panel->bytes));
+    json_object_set_new(place, "tensors", table_json(panel->table));
+    return place;
 }
 
 static json_t *seen_json(const struct view *view)
 {
+    enum region_kind kind = view->selection.region.kind;
     json_t *traces = json_array();
     for (int i = 0; i < view->n_tracks; i++)
         json_array_append_new(traces, track_json(view->tracks[i]));
     json_t *marks = json_array();
     for (int i = 0; i < view->selection.n_marks; i++)
         json_array_append_new(marks, json_real(view->selection.mark[i] / 1e6));
-    json_t *seen = json_pack("{s:o, s:I, s:o, s:o, s:s}", "traces", traces, "step", (json_int_t)view->sight.anchor,
-                             "selected", selected_json(view), "marks_ms", marks, "message", view->message);
-    json_object_update_new(seen, panel_json(view));
+    json_t *seen = json_object();
+    json_object_set_new(seen, "traces", traces);
+    json_object_set_new(seen, "step", json_integer((json_int_t)view->sight.anchor));
+    json_object_set_new(seen, "selected", selected_json(view));
+    json_object_set_new(seen, "marks_ms", marks);
+    json_object_set_new(seen, "message", json_string(view->message));
+    json_object_set_new(seen, "range", kind == STRETCH ? range_json(view) : json_null());
+    json_object_set_new(seen, "memory", kind == PLACE ? place_json(view) : json_null());
     return seen;
 }
 
