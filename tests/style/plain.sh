@@ -61,7 +61,7 @@ finds_nothing 'no static function of a test has the name of a public one of src 
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 
-# leak:^plan_layout$ is about a function of ours, and leak:libpocl about a library.
+# leak:^find_newest$ is about a function of ours, and leak:libpocl about a library.
 silent_leaks() { # prints the functions that leaks.supp names, and that are in no file
     sed -n 's/^leak:^\(.*\)\$$/\1/p' tests/lib/leaks.supp >"$TMP/names"
     enough 10 "$TMP/names" 'functions'

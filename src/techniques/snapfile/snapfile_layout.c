@@ -72,22 +72,25 @@ static size_t add_all_stored(const struct model *model, struct kept_tensor *tens
     return elements;
 }
 
-struct pieces *cut_stored(const struct snapfile_plan *plan)
+struct problem *cut_stored(const struct snapfile_plan *plan, struct pieces **out)
 {
     struct model *model = outline_model(plan->config, plan->mesh);
     struct pieces *pieces = uncut_state(plan->config);
+    struct problem *problem = NULL;
     pieces->mesh = *plan->mesh;
     pieces->mesh.first_layer = NULL;
-    for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++) {
+    for (size_t i = 0; i < pieces->n && !problem; i++) {
+        struct kept_tensor *tensor = &pieces->tensors[i];
         size_t elements = add_all_stored(model, tensor, plan);
         if (elements != tensor_elements(tensor))
-            fail(EXIT_USAGE,
-                 "tasks of role update store %zu of the %zu elements of %s, %s: no snapshot can be made "
-                 "of this list",
-                 elements, tensor_elements(tensor), tensor->name, kept_name[tensor->role]);
+            problem = new_problem(EXIT_USAGE,
+                                  "tasks of role update store %zu of the %zu elements of %s, %s: a snapshot needs each "
+                                  "of them once; mend these tasks, or leave --snapshot out",
+                                  elements, tensor_elements(tensor), tensor->name, kept_name[tensor->role]);
     }
     free_model(model);
-    return pieces;
+    *out = pieces;
+    return problem;
 }
 
 /* ---- places and pages -------------------------------------------------------------------------------------------- */

@@ -25,10 +25,14 @@
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
-struct opening { /* the argument of open_file(), for attempt() */
+/* What is known while a file is opened.  Some functions below end the program if something is wrong.  They are called
+ * through attempt(), so what they allocate is kept here, where close_opening() finds it. */
+struct opening {
     struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
     bool made;              /* this run has made the file that has the name: it is empty, and there to be locked */
+    bool empty;             /* the file that has the name has no bytes */
+    char *manifest;         /* that of the file to be written */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
 };
 
@@ -42,9 +46,10 @@ static bool make_empty_file(const char *path)
 }
 
 /* Opens and locks the file that has the name, or makes it.  A second run, or a file that is not a snapshot, is refused
- * before anything is changed. */
-static void lock_name(struct opening *opening)
+ * before anything is changed.  argument: a struct opening, for attempt(). */
+static void lock_name(void *argument)
 {
+    struct opening *opening = argument;
     struct snapfile_writer *writer = opening->writer;
     const char *path = writer->file->path;
     struct stat status;
@@ -65,10 +70,15 @@ static void lock_name(struct opening *opening)
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
 
-/* Makes a new file, which lies beside its name until take_name() gives it the name of the old file. */
-static void make_file(struct snapfile_writer *writer, const char *manifest)
+enum { CHUNK = 1 << 18 };
+static const char zeros[CHUNK];
+
+/* Makes a new file, which lies beside its name until take_name() gives it the name of the old file.  argument: a struct
+ * opening, for attempt(). */
+static void make_file(void *argument)
 {
-    enum { CHUNK = 1 << 18 };
+    const struct opening *opening = argument;
+    struct snapfile_writer *writer = opening->writer;
     char page[SNAPFILE_PAGE], bytes[32];
     const struct snapfile *snapfile = snapfile_of(writer->file);
     struct writer *beside = open_writer(writer->file->path);
@@ -82,11 +92,9 @@ static void make_file(struct snapfile_writer *writer, const char *manifest)
     fill_page(snapfile, &(struct snapfile_commit){0}, page);
     write_bytes(beside, page, SNAPFILE_PAGE);
     write_bytes(beside, page, SNAPFILE_PAGE);
-    write_bytes(beside, manifest, (size_t)snapfile->manifest_bytes);
-    char *zeros = allocate(CHUNK, 1);
+    write_bytes(beside, opening->manifest, (size_t)snapfile->manifest_bytes);
     while (beside->offset < end)
         write_bytes(beside, zeros, (size_t)MIN(CHUNK, end - beside->offset));
-    free(zeros);
     writer->fd = fcntl(beside->fd, F_DUPFD_CLOEXEC, 0);
     if (writer->fd < 0 || flush_file(writer->fd) != 0 || flock(writer->fd, LOCK_EX | LOCK_NB) != 0)
         fail(EXIT_IO, "cannot finish the snapshot file %s: %s", writer->file->path, strerror(errno));
@@ -110,11 +118,21 @@ static void read_old(void *argument)
     opening->old = read_locked_snapshot(opening->writer->file->path);
 }
 
-/* Reads the snapshot that is on the disk for sure into opening->old, before anything is written. */
-static void recover(struct opening *opening)
+/* Syncs the file that has the name.  Then reads the snapshot that is on the disk for sure into opening->old, before
+ * anything is written.  argument: a struct opening, for attempt(). */
+static void recover(void *argument)
 {
-    sync_folder_of(opening->writer->file->path);
-    forget_cached(opening->writer->named_fd);
+    struct opening *opening = argument;
+    struct stat status;
+    const char *path = opening->writer->file->path;
+    int fd = opening->writer->named_fd;
+    if (fstat(fd, &status) != 0 || flush_file(fd) != 0)
+        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", path, strerror(errno));
+    opening->empty = status.st_size == 0;
+    if (opening->empty)
+        return;
+    sync_folder_of(path);
+    forget_cached(fd);
     struct problem *problem = attempt(read_old, opening);
     if (problem)
         warn("%s; another file takes its place when a step is stored", problem->sentence);
@@ -138,9 +156,11 @@ static void take_over(struct snapfile_writer *writer, const struct snapfile *old
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Decides where everything lies in the file and in a slot.  Returns the manifest, which the caller frees. */
-static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_plan *plan)
+/* Decides where everything lies in the file and in a slot, and makes the manifest. */
+static struct problem *plan_layout(struct opening *opening)
 {
+    struct snapfile_writer *writer = opening->writer;
+    const struct snapfile_plan *plan = opening->plan;
     struct snapfile *snapfile = allocate(1, sizeof *snapfile);
     snapfile->base.form = &snapfile_form;
     writer->file->single_file = &snapfile->base;
@@ -148,27 +168,30 @@ static char *plan_layout(struct snapfile_writer *writer, const struct snapfile_p
     writer->payload_at = allocate(plan->n + 1, sizeof *writer->payload_at);
     for (size_t i = 0; i < plan->n; i++)
         writer->payload_at[i + 1] = writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
-    writer->file->pieces = cut_stored(plan);
+    struct problem *problem = cut_stored(plan, &writer->file->pieces);
+    if (problem)
+        return problem;
     snapfile->base.n = count_pieces(writer->file->pieces);
-    char *manifest = manifest_text(writer->file);
+    opening->manifest = manifest_text(writer->file);
     snapfile->slots = plan->slots->n;
     snapfile->base.bytes = writer->payload_at[plan->n] + hashes_bytes(snapfile->base.n);
-    snapfile->manifest_bytes = strlen(manifest);
-    snapfile->manifest_hash = hash_bytes(manifest, strlen(manifest), 0);
+    snapfile->manifest_bytes = strlen(opening->manifest);
+    snapfile->manifest_hash = hash_bytes(opening->manifest, snapfile->manifest_bytes, 0);
     snapfile->slots_at = MANIFEST_AT + round_up(snapfile->manifest_bytes, SNAPFILE_PAGE);
     snapfile->run_id = writer->file->run_id;
     for (int k = 1; k <= snapfile->slots; k++)
         writer->held[k].hashes = allocate(snapfile->base.n, sizeof *writer->held[k].hashes);
-    return manifest;
+    return NULL;
 }
 
-static void refuse_if_other_model(const struct opening *opening)
+static struct problem *other_model_problem(const struct opening *opening)
 {
     char sizes[160];
     const struct config *old = &opening->old->pieces->config;
-    if (snapfile_of(opening->old)->newest.slot != NO_SLOT && !same_sizes(old, opening->plan->config))
-        fail(EXIT_USAGE, "%s is a snapshot of another model (%s): give --snapshot another file",
-             opening->writer->file->path, describe_sizes(sizes, old));
+    if (snapfile_of(opening->old)->newest.slot == NO_SLOT || same_sizes(old, opening->plan->config))
+        return NULL;
+    return new_problem(EXIT_USAGE, "%s is a snapshot of another model (%s): give --snapshot another file",
+                       opening->writer->file->path, describe_sizes(sizes, old));
 }
 
 /* A new run writes over the snapshots of an earlier one: says so while they are still there. */
@@ -202,37 +225,54 @@ static void choose_way_to_write(struct snapfile_writer *writer)
         writer->direct_fd = open_once_more(writer->fd);
 }
 
-/* Makes a new file, or takes over the one that is there. */
-static void open_file(void *argument)
+/* Takes over the file that is there, if its layout is the same; else makes a new one. */
+static struct problem *choose_file(struct opening *opening)
 {
-    struct opening *opening = argument;
     struct snapfile_writer *writer = opening->writer;
-    struct stat status;
-    lock_name(opening);
-    char *manifest = plan_layout(writer, opening->plan);
-    if (fstat(writer->named_fd, &status) != 0 || flush_file(writer->named_fd) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", writer->file->path, strerror(errno));
-    bool empty = status.st_size == 0;
-    if (!empty)
-        recover(opening);
-    const struct snapfile *old = NULL;
-    if (opening->old) {
-        refuse_if_other_model(opening);
-        warn_of_replaced(opening);
-        old = snapfile_of(opening->old);
-        writer->seq = old->last_seq; /* also for a new file: its commits are newer */
-    }
-    bool nothing_to_lose = empty || (old && old->newest.slot == NO_SLOT);
-    if (old && has_same_layout(snapfile_of(writer->file), old))
+    const struct snapfile *old = opening->old ? snapfile_of(opening->old) : NULL;
+    if (old && has_same_layout(snapfile_of(writer->file), old)) {
         take_over(writer, old);
-    else
-        make_file(writer, manifest);
+        choose_way_to_write(writer);
+        return NULL;
+    }
+    struct problem *problem = attempt(make_file, opening);
+    if (problem)
+        return problem;
     choose_way_to_write(writer);
-    if (writer->beside && nothing_to_lose)
-        take_name(writer);
+    bool nothing_to_lose = opening->empty || (old && old->newest.slot == NO_SLOT);
+    return nothing_to_lose ? attempt(take_name, writer) : NULL;
+}
+
+/* Opens the file of opening->writer.  After a problem the writer may be half open: close_snapfile_writer() closes what
+ * there is of it. */
+static struct problem *open_file(struct opening *opening)
+{
+    struct problem *problem = attempt(lock_name, opening);
+    if (!problem)
+        problem = plan_layout(opening);
+    if (!problem)
+        problem = attempt(recover, opening);
+    if (!problem && opening->old)
+        problem = other_model_problem(opening);
+    if (problem)
+        return problem;
+    if (opening->old) {
+        warn_of_replaced(opening);
+        opening->writer->seq = snapfile_of(opening->old)->last_seq; /* also for a new file: its commits are newer */
+    }
+    return choose_file(opening);
+}
+
+/* Frees what only the opening needed, and after a problem removes what it made. */
+static void close_opening(struct opening *opening, const struct problem *problem)
+{
+    if (problem && opening->made)
+        unlink(opening->writer->file->path);
+    if (problem)
+        close_snapfile_writer(opening->writer);
     if (opening->old)
         free_checkpoint(opening->old);
-    free(manifest);
+    free(opening->manifest);
 }
 
 /* Makes the writer of a file that is not open yet. */
@@ -259,13 +299,8 @@ struct problem *open_snapfile_writer(const char *path, const struct checkpoint *
     *plan->slots = (struct slots){.n = slots};
     struct snapfile_writer *writer = new_snapfile_writer(path, checkpoint, plan);
     struct opening opening = {.writer = writer, .plan = plan};
-    struct problem *problem = attempt(open_file, &opening);
-    if (problem && opening.made)
-        unlink(path);
-    if (problem) {
-        writer->beside = NULL; /* fail() has removed it */
-        close_snapfile_writer(writer);
-    }
+    struct problem *problem = open_file(&opening);
+    close_opening(&opening, problem);
     *out = problem ? NULL : writer;
     return problem;
 }

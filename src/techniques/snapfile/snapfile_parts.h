@@ -18,9 +18,9 @@ enum { PAGE_HASH_AT = SNAPFILE_PAGE - HASH_BYTES }; /* a page ends with its hash
 
 uint64_t hashes_bytes(size_t pieces); /* what the hashes of so many pieces take in a slot */
 
-/* The pieces that lie in these payloads.  Their file_offset counts from the slot's beginning.  Fails where the pieces
- * are not the whole state. */
-struct pieces *cut_stored(const struct snapfile_plan *plan);
+/* The pieces that lie in these payloads, which the caller frees, also after a problem.  Their file_offset counts from
+ * the slot's beginning.  Problem: EXIT_USAGE where the pieces are not the whole state. */
+struct problem *cut_stored(const struct snapfile_plan *plan, struct pieces **out);
 
 /* How a page begins, byte for byte, as the head of snapfile_layout.c draws it. */
 struct snapfile_page {
