@@ -79,13 +79,13 @@ void write_random_state(const char *path, const struct config *config, const str
                                       .tokenizer = copy_string("bytes"),
                                       .options = json_pack("{s:s}", "mesh", mesh),
                                       .pieces = cut_state(config, m)};
-    struct ranks_written written = open_ranks(checkpoint);
+    struct rank_writers writers = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->pieces->n; i++)
         for (size_t p = 0; p < checkpoint->pieces->tensors[i].n; p++) {
             struct piece *piece = &checkpoint->pieces->tensors[i].pieces[p];
-            fill_piece(&checkpoint->pieces->tensors[i], i, piece, seed, written.files[piece->rank]);
+            fill_piece(&checkpoint->pieces->tensors[i], i, piece, seed, writers.files[piece->rank]);
         }
-    publish_ranks(&written, checkpoint);
+    publish_ranks(&writers, checkpoint);
     free_checkpoint(checkpoint);
 }
 

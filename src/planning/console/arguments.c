@@ -56,7 +56,7 @@ static int run_on_paths(const struct path_subcommand *subcommand, const char *fu
 {
     if (n != subcommand->n_paths)
         fail(EXIT_USAGE, "%s takes %s, %d path%s, but %d %s given; `yard %s --help` says more", full_name,
-             subcommand->takes, subcommand->n_paths, subcommand->n_paths == 1 ? "" : "s", n, n == 1 ? "was" : "were",
+             subcommand->takes, subcommand->n_paths, PLURAL(subcommand->n_paths), n, n == 1 ? "was" : "were",
              full_name);
     return subcommand->run(paths);
 }

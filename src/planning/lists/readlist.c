@@ -18,7 +18,7 @@
 #include "trainer/base/module.h"
 #include "trainer/file/file.h"
 
-struct awaited {       /* a name of `after=` that is looked up when all lines have been read */
+struct after_word {    /* a name of `after=` that is looked up when all lines have been read */
     struct task *task; /* the task that waits */
     char *word;
     int line;
@@ -31,7 +31,7 @@ struct reading {
     int n_devices, n_lanes;            /* the number named so far */
     json_t *devices, *lanes, *tensors; /* from name to index */
     json_t *tasks;                     /* from name to the index of the last task of that name */
-    struct awaited *awaited;
+    struct after_word *awaited;
     size_t n_awaited, cap_awaited;
 };
 
@@ -161,7 +161,7 @@ static void refuse_if_too_many_queues(const struct reading *reading, const char 
         int n = count_lanes(device, kind);
         if (link && link->max_lanes && n > link->max_lanes)
             fail_word(&reading->line, word, "at most %d %s lane%s of %s, as queues= of its link says, not %d",
-                      link->max_lanes, lane_kind_name[kind], link->max_lanes == 1 ? "" : "s", device->id, n);
+                      link->max_lanes, lane_kind_name[kind], PLURAL(link->max_lanes), device->id, n);
     }
 }
 
@@ -249,7 +249,7 @@ static void read_after(struct reading *reading, struct task *task)
             reading->awaited =
                 grow(reading->awaited, &reading->cap_awaited, reading->n_awaited + 1, sizeof *reading->awaited);
             reading->awaited[reading->n_awaited++] =
-                (struct awaited){.task = task, .word = copy_string(word), .line = reading->line.number};
+                (struct after_word){.task = task, .word = copy_string(word), .line = reading->line.number};
         }
     }
 }
@@ -257,7 +257,7 @@ static void read_after(struct reading *reading, struct task *task)
 /* Looks up the awaited names.  A name without ' is wrong here: its task is below, or nowhere. */
 static void add_awaited(struct reading *reading)
 {
-    for (struct awaited *awaited = reading->awaited; awaited < reading->awaited + reading->n_awaited; awaited++) {
+    for (struct after_word *awaited = reading->awaited; awaited < reading->awaited + reading->n_awaited; awaited++) {
         reading->line.number = awaited->line;
         if (json_object_get(reading->tasks, awaited->word))
             fail_word(&reading->line, awaited->word,

@@ -8,13 +8,13 @@
 
 #include "remake.h"
 
-struct fetched {                    /* a tensor of the host, as a device has it for now */
+struct device_copy {                /* a tensor of the host, as a device has it for now */
     struct tensor *on_device;       /* NULL: no device has it yet */
     const struct task *last_reader; /* the last task that read it there */
 };
 
 /* Does the task find there what was fetched for the last user? */
-static bool still_there(const struct fetched *fetched, const struct task *task)
+static bool still_there(const struct device_copy *fetched, const struct task *task)
 {
     if (!fetched->on_device || fetched->on_device->device != task->lane->device)
         return false;
@@ -22,7 +22,7 @@ static bool still_there(const struct fetched *fetched, const struct task *task)
 }
 
 static void fetch(struct edit *edit, struct list *list, struct task *task, struct tensor *tensor,
-                  struct fetched *fetched)
+                  struct device_copy *fetched)
 {
     if (!still_there(fetched, task)) {
         fetched->on_device = tensor_like(list->pool, task->lane->device, tensor);
@@ -38,7 +38,7 @@ void fetch_state(struct list *list)
 {
     size_t n = list->n;
     size_t n_tensors = list->pool->n;
-    struct fetched *fetched = allocate(n_tensors, sizeof *fetched); /* by tensor */
+    struct device_copy *fetched = allocate(n_tensors, sizeof *fetched); /* by tensor */
     struct edit *edit = open_edit(list);
     for (size_t i = 0; i < n; i++) {
         struct task *task = list->tasks[i];

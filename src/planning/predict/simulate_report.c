@@ -132,7 +132,7 @@ static void print_period(FILE *out, const struct simulation *simulation, const s
                    simulation->by_source[COST_MODELLED]);
     else
         print_line(out, "simulated step: %.3f ms, from the times of %zu task%s in the list", 1e3 * simulation->period,
-                   simulation->by_source[COST_GIVEN], simulation->by_source[COST_GIVEN] == 1 ? "" : "s");
+                   simulation->by_source[COST_GIVEN], PLURAL(simulation->by_source[COST_GIVEN]));
     if (!simulation->settled)
         print_line(out, "the times of %d steps did not repeat: these are means of the last %d", simulation->steps,
                    simulation->pattern);

@@ -276,7 +276,13 @@ static int by_identity(const void *left, const void *right)
 {
     const struct stretch *a = left;
     const struct stretch *b = right;
-    return BY(a->identity, b->identity, BY(a->hash, b->hash, BY(a->begin, b->begin, COMPARE(a->node, b->node))));
+    if (a->identity != b->identity)
+        return COMPARE(a->identity, b->identity);
+    if (a->hash != b->hash)
+        return COMPARE(a->hash, b->hash);
+    if (a->begin != b->begin)
+        return COMPARE(a->begin, b->begin);
+    return COMPARE(a->node, b->node);
 }
 
 /* Stretches that touch or overlap and have the same hash become one: how a task was cut, or how often it was repeated,

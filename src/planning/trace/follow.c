@@ -69,7 +69,13 @@ static int by_start(const void *left, const void *right)
 {
     const struct trace_record *a = left;
     const struct trace_record *b = right;
-    return BY(a->start, b->start, BY(a->end, b->end, BY(a->step, b->step, COMPARE(a->task, b->task))));
+    if (a->start != b->start)
+        return COMPARE(a->start, b->start);
+    if (a->end != b->end)
+        return COMPARE(a->end, b->end);
+    if (a->step != b->step)
+        return COMPARE(a->step, b->step);
+    return COMPARE(a->task, b->task);
 }
 
 void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
@@ -242,7 +248,7 @@ static bool waits_for_unfinished(const struct trace *trace, const struct trace_r
     return false;
 }
 
-bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running *running)
+bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running_task *running)
 {
     size_t i = 0;
     while (i < trace->n_unfinished && trace->tasks[trace->unfinished[i].task].lane != lane)
@@ -250,8 +256,8 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
     if (i == trace->n_unfinished)
         return false;
     const struct trace_record *record = &trace->unfinished[i];
-    *running =
-        (struct trace_running){.record = record, .waits = waits_for_unfinished(trace, record), .since = record->queued};
+    *running = (struct trace_running_task){
+        .record = record, .waits = waits_for_unfinished(trace, record), .since = record->queued};
     if (running->waits)
         return true;
     const struct bars *bars = &trace->bars[lane];

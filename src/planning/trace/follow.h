@@ -40,12 +40,12 @@ enum trace_life {
 enum trace_life trace_follow_life(const struct trace_follow *follow); /* as of the last poll */
 
 /* The task that a lane works on: its oldest that has not ended.  Returns false where there is none. */
-struct trace_running {
+struct trace_running_task {
     const struct trace_record *record; /* an element of trace->unfinished */
     bool waits;                        /* true: a task that it needs has not ended */
     uint64_t since;                    /* the earliest time at which it can have started; when it waits: queued */
 };
-bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running *running);
+bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running_task *running);
 
 /* ---- what it is asked -------------------------------------------------------------------------------------------- */
 

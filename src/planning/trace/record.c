@@ -190,7 +190,7 @@ char *describe_shape(const struct trainer *trainer)
     int n = trainer->machine->n_devices;
     char sizes[160];
     return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &config), trainer->batch,
-                         trainer->micros, trainer->micro_batch, n, n == 1 ? "" : "s");
+                         trainer->micros, trainer->micro_batch, n, PLURAL(n));
 }
 
 static void begin_recording(struct trainer *trainer, const char *path)

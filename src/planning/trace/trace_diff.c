@@ -14,7 +14,7 @@
 enum { MOST_SHOWN = 10 };
 
 /* A task that ran, and its median time. */
-struct timed {
+struct timed_task {
     const struct trace *trace;
     const struct trace_task *task;
     double ns, other; /* other: its time in the other trace */
@@ -22,14 +22,14 @@ struct timed {
 /* A or B. */
 struct compared_trace {
     struct trace *trace;
-    struct timed *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
+    struct timed_task *timed; /* by name, layer, micro-batch, lane, list; then position in the list */
     size_t n;
     double makespan_ns;
     json_t *alone; /* tasks that the other trace does not have, as texts */
 };
 
 /* Returns 0 for the same task in two traces. */
-static int compare_tasks(const struct timed *a, const struct timed *b)
+static int compare_tasks(const struct timed_task *a, const struct timed_task *b)
 {
     const struct trace_task *task_a = a->task, *task_b = b->task;
     int by_name = strcmp(task_a->name, task_b->name);
@@ -48,8 +48,8 @@ static int compare_tasks(const struct timed *a, const struct timed *b)
 /* When nothing else tells tasks of a trace apart, their order does: the first matches the first. */
 static int by_identity(const void *left, const void *right)
 {
-    const struct timed *a = left;
-    const struct timed *b = right;
+    const struct timed_task *a = left;
+    const struct timed_task *b = right;
     return BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task));
 }
 
@@ -84,7 +84,7 @@ static struct compared_trace read_compared(const char *path)
         if (trace->runs[i].n == 0 || (list && task->list != chosen))
             continue;
         double ns = median_after_first(trace, &trace->runs[i]);
-        compared.timed[compared.n++] = (struct timed){.trace = trace, .task = task, .ns = ns};
+        compared.timed[compared.n++] = (struct timed_task){.trace = trace, .task = task, .ns = ns};
     }
     SORT(compared.timed, compared.n, by_identity);
     return compared;
@@ -98,7 +98,7 @@ static void free_compared(struct compared_trace *compared)
 }
 
 /* "mlp.fc, layer 3, micro-batch 0 on 0:0 compute (train)" */
-static json_t *task_text(const struct timed *timed)
+static json_t *task_text(const struct timed_task *timed)
 {
     char layer[32] = "", micro[32] = "";
     if (timed->task->layer >= 0)
@@ -109,12 +109,12 @@ static json_t *task_text(const struct timed *timed)
                         timed->trace->lanes[timed->task->lane].name, timed->trace->header.list[timed->task->list]);
 }
 
-static double off_by(const struct timed *timed) { return fabs(timed->other - timed->ns); }
+static double off_by(const struct timed_task *timed) { return fabs(timed->other - timed->ns); }
 
 static int largest_difference(const void *left, const void *right)
 {
-    const struct timed *a = left;
-    const struct timed *b = right;
+    const struct timed_task *a = left;
+    const struct timed_task *b = right;
     return BY(off_by(b), off_by(a), COMPARE(a->task, b->task));
 }
 
@@ -158,7 +158,7 @@ static const char *percent(char out[32], double share)
 }
 
 /* A table of the largest differences among n tasks that both have. */
-static struct table *worst_table(const struct timed *matched, size_t n)
+static struct table *worst_table(const struct timed_task *matched, size_t n)
 {
     static const struct column columns[] = {{"largest differences", "task", CELL_TEXT, 64, 0},
                                             {"A us", NULL, CELL_FIXED, 10, 2},
@@ -168,7 +168,7 @@ static struct table *worst_table(const struct timed *matched, size_t n)
                                             {"B/A - 1", "error", CELL_CHANGE, 8, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < MIN(n, MOST_SHOWN); i++) {
-        const struct timed *timed = &matched[i];
+        const struct timed_task *timed = &matched[i];
         json_t *text = task_text(timed);
         ROW(table, text_cell(json_string_value(text)), number_cell(timed->ns / 1e3), number_cell(timed->other / 1e3),
             number_cell(timed->ns), number_cell(timed->other), number_cell(relative(timed->other, timed->ns)));
@@ -178,7 +178,7 @@ static struct table *worst_table(const struct timed *matched, size_t n)
 }
 
 /* The mean error of n tasks that both have, weighted by duration. */
-static double weighted_error(const struct timed *matched, size_t n)
+static double weighted_error(const struct timed_task *matched, size_t n)
 {
     double total = 0, off = 0;
     for (size_t i = 0; i < n; i++) {

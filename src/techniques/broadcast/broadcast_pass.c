@@ -120,7 +120,6 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
     for (size_t i = 0; i < broadcast->n_shards; i++)
         slices += broadcast->shards[i].slices;
     const char *how = route == STAGED ? "through the host" : "directly";
-    const char *plural = senders == 1 ? "" : "s";
     const char *which = broadcast->options.main == MAIN_BOTH ? ", the main one among them" : " beside the main one";
     const char *order = broadcast->by_use ? ", in the order of their first use" : "";
     const char *when = facts->gather ? ", each time they are gathered" : "";
@@ -128,7 +127,7 @@ static char *describe_slices(const struct broadcast *broadcast, const struct run
     if (senders > 1)
         dealt = broadcast->options.deal == DEAL_RANDOM ? ", dealt at random" : ", dealt evenly";
     return format_string("%zu shards of parameters are sent in %d slices, %s, over %d queue%s of each device%s%s%s%s",
-                         broadcast->n_shards, slices, how, senders, plural, which, dealt, order, when);
+                         broadcast->n_shards, slices, how, senders, PLURAL(senders), which, dealt, order, when);
 }
 
 /* ---- trying both orders ------------------------------------------------------------------------------------------ */

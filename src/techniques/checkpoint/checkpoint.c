@@ -75,7 +75,8 @@ struct mesh read_strategy(const struct checkpoint *checkpoint)
     if (*text)
         problem = parse_mesh(text, 1, &mesh);
     if (problem)
-        refuse_damaged(EXIT_FAILED, NOT_A_MANIFEST ": options: %s", checkpoint->path, problem->sentence);
+        refuse_damaged(EXIT_FAILED, "%s is damaged, or is not a manifest that yard wrote: options: %s",
+                       checkpoint->path, problem->sentence);
     mesh.zero = checkpoint->pieces->mesh.zero;
     return mesh;
 }

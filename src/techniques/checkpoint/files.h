@@ -29,7 +29,6 @@ enum { MANIFEST_VERSION = 2, MOST_MANIFEST_BYTES = 256 << 20 };
  * belong to one state. */
 enum manifest_kind { LAYOUT_MANIFEST, STATE_MANIFEST };
 
-#define NOT_A_MANIFEST "%s is damaged, or is not a manifest that yard wrote"
 #define ADVICE_IF_DAMAGED "take another checkpoint"
 
 /* ---- checkpoint.c ------------------------------------------------------------------------------------------------ */
@@ -89,20 +88,20 @@ void remove_stray_folders(const char *parent, const char *begin);
 
 /* ---- rank_files.c ------------------------------------------------------------------------------------------------ */
 
-struct ranks_written {
+struct rank_writers {
     struct folder *folder;
     struct st_writer **files; /* by rank, with the header written: it expects the bytes of the rank's pieces in order;
                               * NULL: the rank has no pieces */
 };
 
 /* The checkpoint has a path, and pieces, which get their places. */
-struct ranks_written open_ranks(struct checkpoint *checkpoint);
+struct rank_writers open_ranks(struct checkpoint *checkpoint);
 
 /* Writes the piece's bytes, ELEMENT_BYTES for each of its elements, and sets its hash. */
-void write_piece(const struct ranks_written *written, struct piece *piece, const char *bytes);
+void write_piece(const struct rank_writers *writers, struct piece *piece, const char *bytes);
 
 /* Call it when all pieces are written.  Frees what open_ranks() has allocated. */
-void publish_ranks(struct ranks_written *written, const struct checkpoint *checkpoint);
+void publish_ranks(struct rank_writers *writers, const struct checkpoint *checkpoint);
 
 /* ---- past_cache.c: files without the page cache between them and the disk ---------------------------------------- */
 

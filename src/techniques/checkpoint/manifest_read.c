@@ -25,8 +25,9 @@ struct where {        /* where in a manifest something is wrong */
 static _Noreturn void refuse(const struct where *where, const char *reason)
 {
     if (where->part)
-        refuse_damaged(EXIT_FAILED, NOT_A_MANIFEST ": %s: %s", where->path, where->part, reason);
-    refuse_damaged(EXIT_FAILED, NOT_A_MANIFEST ": %s", where->path, reason);
+        refuse_damaged(EXIT_FAILED, "%s is damaged, or is not a manifest that yard wrote: %s: %s", where->path,
+                       where->part, reason);
+    refuse_damaged(EXIT_FAILED, "%s is damaged, or is not a manifest that yard wrote: %s", where->path, reason);
 }
 
 /* Reads as json_unpack() does, for one field or one list: "{s:s}" is a text that must be there, "{s?s}" one that may

@@ -25,14 +25,14 @@ static void declare_piece(struct st_writer *out, const struct kept_tensor *tenso
 }
 
 /* Declares all pieces in the files of their ranks, which are opened for that. */
-static void declare_pieces(struct ranks_written *written, const struct checkpoint *checkpoint)
+static void declare_pieces(struct rank_writers *writers, const struct checkpoint *checkpoint)
 {
     const struct pieces *pieces = checkpoint->pieces;
     for (const struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
         for (size_t k = 0; k < tensor->n; k++) {
-            struct st_writer **file = &written->files[tensor->pieces[k].rank];
+            struct st_writer **file = &writers->files[tensor->pieces[k].rank];
             if (!*file)
-                *file = open_rank(written->folder, tensor->pieces[k].rank, checkpoint->step);
+                *file = open_rank(writers->folder, tensor->pieces[k].rank, checkpoint->step);
             declare_piece(*file, tensor, k);
         }
 }
@@ -47,35 +47,35 @@ static void place_pieces(struct pieces *pieces, uint64_t *bytes)
         }
 }
 
-struct ranks_written open_ranks(struct checkpoint *checkpoint)
+struct rank_writers open_ranks(struct checkpoint *checkpoint)
 {
     int n = n_ranks(&checkpoint->pieces->mesh);
-    struct ranks_written written = {open_folder(checkpoint->path, (size_t)n + 1),
-                                    allocate((size_t)n, sizeof *written.files)};
-    declare_pieces(&written, checkpoint);
+    struct rank_writers writers = {open_folder(checkpoint->path, (size_t)n + 1),
+                                   allocate((size_t)n, sizeof *writers.files)};
+    declare_pieces(&writers, checkpoint);
     checkpoint->bytes = allocate((size_t)n, sizeof *checkpoint->bytes);
     for (int rank = 0; rank < n; rank++)
-        if (written.files[rank])
-            checkpoint->bytes[rank] = st_begin(written.files[rank]);
+        if (writers.files[rank])
+            checkpoint->bytes[rank] = st_begin(writers.files[rank]);
     place_pieces(checkpoint->pieces, checkpoint->bytes);
-    return written;
+    return writers;
 }
 
-void write_piece(const struct ranks_written *written, struct piece *piece, const char *bytes)
+void write_piece(const struct rank_writers *writers, struct piece *piece, const char *bytes)
 {
     size_t n = ELEMENT_BYTES * piece_elements(piece);
     piece->hash = hash_bytes(bytes, n, 0);
-    st_write(written->files[piece->rank], bytes, n);
+    st_write(writers->files[piece->rank], bytes, n);
 }
 
-void publish_ranks(struct ranks_written *written, const struct checkpoint *checkpoint)
+void publish_ranks(struct rank_writers *writers, const struct checkpoint *checkpoint)
 {
     for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
-        if (written->files[rank])
-            st_publish(written->files[rank]);
+        if (writers->files[rank])
+            st_publish(writers->files[rank]);
     char *manifest = manifest_text(checkpoint);
-    publish_text(file_in(written->folder, MANIFEST), manifest);
-    publish_folder(written->folder);
-    free(written->files);
+    publish_text(file_in(writers->folder, MANIFEST), manifest);
+    publish_folder(writers->folder);
+    free(writers->files);
     free(manifest);
 }

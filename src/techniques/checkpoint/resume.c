@@ -99,7 +99,7 @@ static _Noreturn void fail_with_devices(const struct settings *settings, const s
     fail(EXIT_USAGE,
          "%s was trained with %s and --batch %d, which cannot go on with %d device%s: the nearest "
          "that can is --mesh dp=%d,pp=%d,tp=%d, which takes %d; or choose another --mesh",
-         settings->resumed->given_path, format_mesh(text, strategy), settings->batch, devices, devices == 1 ? "" : "s",
+         settings->resumed->given_path, format_mesh(text, strategy), settings->batch, devices, PLURAL(devices),
          nearest / each, strategy->pp, strategy->tp, nearest);
 }
 

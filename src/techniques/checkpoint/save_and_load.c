@@ -16,7 +16,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     checkpoint->path = format_string("%s/step-%u", folder, checkpoint->step);
     checkpoint->pieces = cut_state(&model->params->config, model->mesh);
     remove_stray_folders(folder, "step-");
-    struct ranks_written written = open_ranks(checkpoint);
+    struct rank_writers writers = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->pieces->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
         for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
@@ -24,10 +24,10 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
             bytes = grow(bytes, &cap, n, 1);
             read_bytes_of(tensor_of(&model->replicas[piece->rank], tensor->unit, tensor->role),
                           ELEMENT_BYTES * piece->memory_offset, n, bytes);
-            write_piece(&written, piece, bytes);
+            write_piece(&writers, piece, bytes);
         }
     }
-    publish_ranks(&written, checkpoint);
+    publish_ranks(&writers, checkpoint);
     free(bytes);
 }
 

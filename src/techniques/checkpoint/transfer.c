@@ -11,13 +11,13 @@
 
 /* ---- a tensor's pieces in memory --------------------------------------------------------------------------------- */
 
-struct loaded {
+struct loaded_tensor {
     struct copies plan;
     char *bytes;     /* the pieces' bytes, in the checkpoint's buffer: valid until its next tensor is loaded */
     uint64_t *begin; /* [pieces + 1] where each piece begins in `bytes`, and the end */
 };
 
-static void free_loaded(struct loaded *loaded)
+static void free_loaded(struct loaded_tensor *loaded)
 {
     free(loaded->plan.items);
     free(loaded->begin);
@@ -52,7 +52,7 @@ static struct reader *open_file_of(const struct checkpoint *checkpoint, int rank
 }
 
 /* Reads all pieces of a tensor from their files, one after another, into loaded->bytes. */
-static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor *tensor, struct loaded *loaded)
+static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor *tensor, struct loaded_tensor *loaded)
 {
     struct reader *file = NULL;
     for (size_t k = 0; k < tensor->n; k++) {
@@ -71,11 +71,11 @@ static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor 
 /* Loads all pieces of a tensor, with a plan of where their elements go in `to`.  The plan comes first: it refuses a
  * manifest whose pieces overlap, so that the buffer takes no more memory than the tensor has bytes (grow() may double
  * that). */
-static struct loaded load_pieces(struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
+static struct loaded_tensor load_pieces(struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
     const struct kept_tensor *tensor = &checkpoint->pieces->tensors[nth];
-    struct loaded loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
-                            .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
+    struct loaded_tensor loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
+                                   .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
     struct read_buffer *buffer = &checkpoint->buffer;
     must(prove_copies(&loaded.plan));
     for (size_t k = 0; k < tensor->n; k++)
@@ -86,7 +86,7 @@ static struct loaded load_pieces(struct checkpoint *checkpoint, size_t nth, cons
     return loaded;
 }
 
-static const char *copied_bytes(const struct loaded *loaded, const struct copy *copy)
+static const char *copied_bytes(const struct loaded_tensor *loaded, const struct copy *copy)
 {
     return loaded->bytes + loaded->begin[copy->from_piece] + ELEMENT_BYTES * copy->from_offset;
 }
@@ -98,7 +98,7 @@ void read_kept(struct checkpoint *checkpoint, size_t nth, float *values)
     struct kept_tensor whole = checkpoint->pieces->tensors[nth];
     whole.n = 1;
     whole.pieces = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
-    struct loaded loaded = load_pieces(checkpoint, nth, &whole);
+    struct loaded_tensor loaded = load_pieces(checkpoint, nth, &whole);
     if (values)
         for (size_t i = 0; i < loaded.plan.n; i++) {
             const struct copy *copy = &loaded.plan.items[i];
@@ -107,25 +107,25 @@ void read_kept(struct checkpoint *checkpoint, size_t nth, float *values)
     free_loaded(&loaded);
 }
 
-struct verified { /* the argument of verify_bytes(), for attempt() */
+struct verification { /* the argument of verify_bytes(), for attempt() */
     struct checkpoint *checkpoint;
     size_t nth;
 };
 
 static void verify_bytes(void *argument)
 {
-    const struct verified *verified = argument;
-    read_kept(verified->checkpoint, verified->nth, NULL);
+    const struct verification *verification = argument;
+    read_kept(verification->checkpoint, verification->nth, NULL);
 }
 
 struct problem *verify_tensor(struct checkpoint *checkpoint, size_t nth)
 {
-    struct verified verified = {checkpoint, nth};
-    return attempt(verify_bytes, &verified);
+    struct verification verification = {checkpoint, nth};
+    return attempt(verify_bytes, &verification);
 }
 
 /* Puts new piece k together from the old pieces. */
-static void fill_piece(const struct loaded *loaded, size_t k, char *into)
+static void fill_piece(const struct loaded_tensor *loaded, size_t k, char *into)
 {
     for (const struct copy *copy = loaded->plan.items; copy < loaded->plan.items + loaded->plan.n; copy++)
         if (copy->to_piece == k)
@@ -137,21 +137,21 @@ uint64_t reshard(struct checkpoint *from, struct checkpoint *to)
     uint64_t moved = 0;
     char *bytes = NULL; /* one new piece's */
     size_t cap = 0;
-    struct ranks_written written = open_ranks(to);
+    struct rank_writers writers = open_ranks(to);
     for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */
         struct kept_tensor *tensor = &to->pieces->tensors[i];
-        struct loaded loaded = load_pieces(from, i, tensor);
+        struct loaded_tensor loaded = load_pieces(from, i, tensor);
         for (size_t k = 0; k < tensor->n; k++) {
             struct piece *piece = &tensor->pieces[k];
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
             fill_piece(&loaded, k, bytes);
-            write_piece(&written, piece, bytes);
+            write_piece(&writers, piece, bytes);
             moved += n;
         }
         free_loaded(&loaded);
     }
-    publish_ranks(&written, to);
+    publish_ranks(&writers, to);
     free(bytes);
     return moved;
 }

@@ -182,7 +182,9 @@ struct both_sides { /* one update, which the list has on its device and on the h
 /* The task that releases the update, by making the last of its gradients: its side can be chosen after it. */
 static struct task *releasing_task(const struct update_mover *mover, const struct task *update)
 {
-    return mover->list->tasks[release_position(mover->uses, update)];
+    int position = release_position(mover->uses, update);
+    CHECK(position != NONE, "no task of list %s makes a gradient of %s", mover->list->name, update->name);
+    return mover->list->tasks[position];
 }
 
 /* Does what host_tensor() does, except that the device keeps its state, and gradients wait until the side can be

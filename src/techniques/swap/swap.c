@@ -133,7 +133,11 @@ static int by_begin(const void *left, const void *right)
 {
     const struct gap *a = left;
     const struct gap *b = right;
-    return BY(a->begin, b->begin, BY(b->end, a->end, COMPARE(a->tensor->id, b->tensor->id)));
+    if (a->begin != b->begin)
+        return COMPARE(a->begin, b->begin);
+    if (b->end != a->end)
+        return COMPARE(b->end, a->end);
+    return COMPARE(a->tensor->id, b->tensor->id);
 }
 
 struct gaps collect_gaps(struct list *list, const struct costs *costs, unsigned classes)

@@ -32,7 +32,7 @@ static const struct column columns[COLUMNS] = {
     [DIFFERENCES] = {"differences", "differences", CELL_FIXED, 11, 6},
 };
 
-struct checked { /* an operation of the list, as it is checked */
+struct checked_operation { /* an operation of the list, as it is checked */
     struct list *list;
     const struct op *op;
     size_t begin;            /* position of its first forward task */
@@ -54,7 +54,7 @@ static void run_tasks(struct list *list, size_t begin, size_t end)
 }
 
 /* Computes L, with that value for element i of the tensor.  A loss has op->scale for each element, in place of dy. */
-static double loss_with(const struct checked *checked, struct tensor *tensor, size_t i, float value)
+static double loss_with(const struct checked_operation *checked, struct tensor *tensor, size_t i, float value)
 {
     size_t n = count_elements(checked->op->out);
     float *y = allocate(n, sizeof *y);
@@ -69,7 +69,7 @@ static double loss_with(const struct checked *checked, struct tensor *tensor, si
 }
 
 /* The derivative of L by element i of the tensor, from four values of L.  The element keeps its value. */
-static double difference_at(const struct checked *checked, struct tensor *tensor, size_t i)
+static double difference_at(const struct checked_operation *checked, struct tensor *tensor, size_t i)
 {
     float h = 1 / 16.0f;
     float value = drawn_value(tensor, i);
@@ -89,7 +89,7 @@ struct worst {
 
 /* made: the sum of two equal gradients, since backward ran twice.  About ELEMENTS elements are tried, drawn at
  * random. */
-static struct worst measure_worst(const struct checked *checked, struct tensor *tensor, const float *made)
+static struct worst measure_worst(const struct checked_operation *checked, struct tensor *tensor, const float *made)
 {
     size_t n = count_elements(tensor);
     struct worst worst = {.apart = -1};
@@ -111,7 +111,7 @@ static struct worst measure_worst(const struct checked *checked, struct tensor *
 
 /* Adds a row to the table: how far backward's gradient `grad` of the tensor (NULL: none) is from the differences, at
  * worst.  The error is relative to the largest element. */
-static void add_comparison(const struct checked *checked, struct tensor *tensor, struct tensor *grad,
+static void add_comparison(const struct checked_operation *checked, struct tensor *tensor, struct tensor *grad,
                            struct table *table)
 {
     float *made = allocate(count_elements(tensor), sizeof *made);
@@ -204,11 +204,11 @@ static void build_forward(struct trainer *trainer, struct built *built)
 }
 
 /* Adds the backward of the tape's nth operation, and returns what is to be checked of it. */
-static struct checked build_backward(struct built *built, size_t nth)
+static struct checked_operation build_backward(struct built *built, size_t nth)
 {
     struct list *list = built->list;
     const struct op *op = &built->tape.ops[nth];
-    struct checked checked = {.list = list, .op = op, .begin = built->batch_end};
+    struct checked_operation checked = {.list = list, .op = op, .begin = built->batch_end};
     if (nth > 0)
         checked.begin = built->tape.ops[nth - 1].end; /* where the operation before it ends */
     struct tensor *dy = new_gradient(&built->builder, op, ".dy", op->out);
@@ -242,7 +242,7 @@ static void free_built(struct built *built)
 }
 
 /* Runs the tasks that make the batch, then the operation, then its backward. */
-static void run_operation(const struct built *built, const struct checked *checked)
+static void run_operation(const struct built *built, const struct checked_operation *checked)
 {
     write_values(built->list->pool);
     run_tasks(built->list, 0, built->batch_end);
@@ -251,7 +251,7 @@ static void run_operation(const struct built *built, const struct checked *check
 }
 
 /* Adds a row to the table for each tensor that the operation only reads. */
-static void compare_inputs(const struct checked *checked, struct builder *b, struct table *table)
+static void compare_inputs(const struct checked_operation *checked, struct builder *b, struct table *table)
 {
     const struct pool *pool = checked->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
@@ -276,7 +276,7 @@ static void check_operation(struct trainer *trainer, size_t nth, struct table *t
 {
     struct built built;
     build_forward(trainer, &built);
-    const struct checked checked = build_backward(&built, nth);
+    const struct checked_operation checked = build_backward(&built, nth);
     finish_built(&built);
     run_operation(&built, &checked);
     compare_inputs(&checked, &built.builder, table);

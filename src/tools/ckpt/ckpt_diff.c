@@ -72,7 +72,7 @@ int diff_checkpoints(char **paths)
     else
         print_diff(a, b, out);
     if (out->n)
-        fail(EXIT_FAILED, "%s and %s differ in %zu tensor%s", a->path, b->path, out->n, out->n == 1 ? "" : "s");
+        fail(EXIT_FAILED, "%s and %s differ in %zu tensor%s", a->path, b->path, out->n, PLURAL(out->n));
     free_table(out);
     free_checkpoint(a);
     free_checkpoint(b);

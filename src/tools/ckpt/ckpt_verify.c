@@ -2,19 +2,19 @@
 #include "ckpt.h"
 #include "planning/console/table.h"
 
-struct opened { /* the argument of try_open(), for attempt() */
+struct checkpoint_opening { /* the argument of try_open(), for attempt() */
     const char *path;
     struct checkpoint *checkpoint;
 };
 
 static void try_open(void *argument)
 {
-    struct opened *opened = argument;
-    const struct checkpoint_form *form = find_checkpoint_form(opened->path);
+    struct checkpoint_opening *opening = argument;
+    const struct checkpoint_form *form = find_checkpoint_form(opening->path);
     if (form) /* open_checkpoint() would warn of damage, which is counted here */
-        opened->checkpoint = form->open(opened->path);
+        opening->checkpoint = form->open(opening->path);
     else
-        opened->checkpoint = open_checkpoint(opened->path);
+        opening->checkpoint = open_checkpoint(opening->path);
 }
 
 static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
@@ -45,10 +45,10 @@ static uint64_t verify_all_tensors(struct checkpoint *checkpoint, json_t *damage
 /* Verifies one checkpoint, the only one or one of a folder.  *step: becomes the highest step of those verified. */
 static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t *step)
 {
-    struct opened opened = {.path = path};
+    struct checkpoint_opening opening = {.path = path};
     size_t before = json_array_size(damaged);
     char text[32];
-    struct problem *problem = attempt(try_open, &opened);
+    struct problem *problem = attempt(try_open, &opening);
     if (problem && only && problem->code != EXIT_FAILED)
         must(problem);
     if (problem) {
@@ -56,7 +56,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         free(problem);
         return 0;
     }
-    struct checkpoint *checkpoint = opened.checkpoint;
+    struct checkpoint *checkpoint = opening.checkpoint;
     if (checkpoint->single_file)
         for (size_t i = 0; i < checkpoint->single_file->n_damage; i++)
             add_damage(damaged, checkpoint->single_file->damage[i], NULL, NULL);
@@ -73,7 +73,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
 static void expect_sound(const char *name, size_t wrong)
 {
     if (wrong)
-        fail(EXIT_FAILED, "%s is not whole: %zu problem%s", name, wrong, wrong == 1 ? "" : "s");
+        fail(EXIT_FAILED, "%s is not whole: %zu problem%s", name, wrong, PLURAL(wrong));
 }
 
 static void print_verify_json(const char *path, int64_t step, uint64_t bytes, json_t *damaged)

@@ -32,7 +32,11 @@ static int by_time(const void *left, const void *right)
 {
     const struct mesh_outcome *a = left;
     const struct mesh_outcome *b = right;
-    return BY(a->seconds, b->seconds, BY(a->bytes, b->bytes, COMPARE(a->candidate.number, b->candidate.number)));
+    if (a->seconds != b->seconds)
+        return COMPARE(a->seconds, b->seconds);
+    if (a->bytes != b->bytes)
+        return COMPARE(a->bytes, b->bytes);
+    return COMPARE(a->candidate.number, b->candidate.number);
 }
 
 size_t sort_front(struct mesh_search *search, double budget)

@@ -262,8 +262,7 @@ static void print_search(const struct mesh_search *search, size_t n)
         print_json(all);
     } else {
         printf("%zu candidates on %d device%s: the bound of memory rules out %zu, that of time %zu\n",
-               search->n_candidates, search->devices, search->devices == 1 ? "" : "s", search->too_large,
-               search->too_slow);
+               search->n_candidates, search->devices, PLURAL(search->devices), search->too_large, search->too_slow);
         print_table(stdout, table);
     }
     free_table(table);

@@ -53,7 +53,7 @@ void smooth_losses(struct plot *plot, double by)
             continue;
         if (counts && by > (double)single.n)
             fail(EXIT_USAGE, "--smooth %.0f is longer than %s, which has %zu step%s: take fewer", by, single.path,
-                 single.n, single.n == 1 ? "" : "s");
+                 single.n, PLURAL(single.n));
         if (counts)
             take_means(&plot->series[i], (size_t)by);
         else

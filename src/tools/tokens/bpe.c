@@ -96,7 +96,7 @@ static void add_to_tree(struct added_tree *tree, const char *text, size_t n, int
     map_put(tree->ends, node, (uint32_t)token);
 }
 
-const char *add_added(struct bpe *bpe, const struct added *added, const char *text, size_t n)
+const char *add_added(struct bpe *bpe, const struct added_token *added, const char *text, size_t n)
 {
     if (valid_utf8(text, n) < n || memchr(text, '\0', n))
         return "is not UTF-8";
@@ -126,7 +126,7 @@ bool drop_tokens(struct bpe *bpe, int n)
             return false;
     bpe->n_added = 0;
     for (size_t i = 0; i < n_added; i++) {
-        const struct added added = bpe->added[i];
+        const struct added_token added = bpe->added[i];
         if (added.token < n) {
             bpe->added[bpe->n_added] = added;
             bpe->n_added++;

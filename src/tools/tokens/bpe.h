@@ -47,7 +47,7 @@ enum added_kind {
     IS_NORMALIZED = 2, /* it is looked for only after those that are not: Hugging Face's tokenizers do so */
 };
 
-struct added {
+struct added_token {
     int token;
     unsigned kinds; /* a sum of enum added_kind */
 };
@@ -74,7 +74,7 @@ struct bpe {
     size_t reach;             /* bytes, see merge_long_word() */
     bool makes_twice;         /* two merges make the same token */
     bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
-    struct added *added;
+    struct added_token *added;
     size_t n_added, cap_added;
     struct added_tree trees[ADDED_TREES]; /* one for the added tokens that are not normalized, one for those that are */
     const uint8_t *class_of;              /* [CODE_POINTS] enum char_class */

@@ -294,7 +294,7 @@ static struct bpe *begin_tokens(int n, const char *const *added)
     if (!added)
         return bpe;
     for (size_t i = 0; added[i]; i++) {
-        const struct added special = {.token = bpe->n, .kinds = IS_SPECIAL};
+        const struct added_token special = {.token = bpe->n, .kinds = IS_SPECIAL};
         const char *problem = add_added(bpe, &special, added[i], strlen(added[i]));
         CHECK(!problem && bpe->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, bpe->n, n);
         bpe->n++;

@@ -229,7 +229,7 @@ static void add_added_token(struct bpe *bpe, const struct vocabulary *vocabulary
                  "%s asks for %s with the added token \"%.80s\", which is not computed here, and a text would "
                  "become other tokens; take the tokenizer of another model",
                  vocabulary->path, not_computed[i], content);
-    struct added token = {.token = number_in_vocabulary(vocabulary, content)};
+    struct added_token token = {.token = number_in_vocabulary(vocabulary, content)};
     if (json_is_true(json_object_get(added, "special")))
         token.kinds |= IS_SPECIAL;
     if (json_is_true(json_object_get(added, "normalized")))

@@ -45,7 +45,7 @@ struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; the caller fre
 const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
 
 const char *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */
-const char *add_added(struct bpe *bpe, const struct added *added, const char *text, size_t n);
+const char *add_added(struct bpe *bpe, const struct added_token *added, const char *text, size_t n);
 
 /* Writes the bytes of the two tokens, one after the other, and returns how many there are. */
 size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);

@@ -43,7 +43,7 @@ static json_t *added_json(const struct bpe *bpe)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < bpe->n_added; i++) {
-        const struct added *added = &bpe->added[i];
+        const struct added_token *added = &bpe->added[i];
         char *content = name_of_token(bpe, added->token);
         json_t *token = json_object();
         json_object_set_new(token, "id", json_integer(added->token));

@@ -177,7 +177,7 @@ struct running_bar { /* the bar of the task that runs on a lane now, or ran when
  * Where time does not go on, the bar has the width of its name, not of its time. */
 static bool place_running(const struct brush *brush, uint32_t lane, struct running_bar *running)
 {
-    struct trace_running now;
+    struct trace_running_task now;
     if (!trace_running(brush->track->trace, lane, &now))
         return false;
     int least = brush->track->stands ? STANDING_WIDTH * brush->view->scale : 0;

@@ -121,7 +121,7 @@ static json_t *selected_json(const struct view *view)
 }
 
 /* Which task runs on a lane, or waits there. */
-static json_t *running_json(const struct trace *trace, uint32_t lane, const struct trace_running *now)
+static json_t *running_json(const struct trace *trace, uint32_t lane, const struct trace_running_task *now)
 {
     json_t *json = json_object();
     json_object_set_new(json, "lane", json_string(trace->lanes[lane].name));
@@ -135,7 +135,7 @@ static json_t *track_json(const struct track *track)
 {
     const struct trace *trace = track->trace;
     json_t *lanes = json_array(); /* the tasks that run, or have been queued and wait */
-    struct trace_running now;
+    struct trace_running_task now;
     for (uint32_t i = 0; i < trace->header.n_lanes; i++)
         if (trace_running(trace, i, &now))
             json_array_append_new(lanes, running_json(trace, i, &now));

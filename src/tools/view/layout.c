@@ -21,7 +21,7 @@ static bool has_task(const struct view *view, int track_index, uint32_t lane)
     const struct trace *trace = view->tracks[track_index]->trace;
     const struct gesture *gesture = &view->mouse.gesture;
     bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
-    struct trace_running now;
+    struct trace_running_task now;
     if (!dragged)
         return trace->bars[lane].n > 0 || trace_running(trace, lane, &now);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)

@@ -5,12 +5,13 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum {                     /* dots */
-       SMALL_LINE = 17,    /* from one line to the next, where the lower one has small letters */
-       SMALL_LETTERS = 14, /* the height of a line of small letters */
-       BESIDE = 8,         /* between the overview or the ruler and the text on its left */
-       TICK = 6,           /* the length of the ruler's ticks */
-       TICK_GAP = 5        /* from a tick to its text */
+/* Lengths, in dots. */
+enum {
+    SMALL_LINE = 17,    /* from one line to the next, where the lower one has small letters */
+    SMALL_LETTERS = 14, /* the height of a line of small letters */
+    BESIDE = 8,         /* between the overview or the ruler and the text on its left */
+    TICK = 6,           /* the length of the ruler's ticks */
+    TICK_GAP = 5        /* from a tick to its text */
 };
 
 /* ---- overview: a bar per step ------------------------------------------------------------------------------------ */
@@ -133,7 +134,7 @@ static void draw_quiet_overview(const struct view *view)
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, 1);
     fill(view, box.x, box.y, box.w, box.h - high, PANEL);
-    put_text(view, MARGIN * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
+    put_text(view, MARGIN * dot, box.y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, PLURAL(n));
 }
 
 static void draw_overview(const struct view *view)
@@ -148,7 +149,7 @@ static void draw_overview(const struct view *view)
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, fmax(2 * middle, 1));
     fill(view, box.x, box.y + box.h, box.w, dot, BORDER);
-    put_text(view, MARGIN * dot, y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, n == 1 ? "" : "s");
+    put_text(view, MARGIN * dot, y, box.x, INK, "%s%zu step%s", name_of_track(view, 0), n, PLURAL(n));
     if (middle > 0)
         put_small(view, MARGIN * dot, y + SMALL_LINE * dot, box.x - BESIDE * dot, SOFT, "median %s",
                   format_ns(text, middle));

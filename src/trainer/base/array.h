@@ -43,7 +43,7 @@ void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size);
 /* -1, 0 or 1: a goes before b, is equal to it, or goes after it. */
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* COMPARE(a, b), or the comparison `then` where a and b are equal. */
+/* COMPARE(a, b), or the comparison `then` where a and b are equal.  It is for two keys: more are a list of `if`s. */
 #define BY(a, b, then) ((a) != (b) ? COMPARE(a, b) : (then))
 
 /* ---- searching --------------------------------------------------------------------------------------------------- */

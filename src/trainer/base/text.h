@@ -69,6 +69,9 @@ char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 
 char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
 char *format_seconds(char out[32], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
 
+/* The end of a noun behind a number of any type: "1 step", "2 steps". */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 /* Bytes with an optional K, M, G suffix (1024-based): "512M", "1.5G", which is rounded down to whole bytes. */
 bool parse_bytes(const char *text, size_t *bytes);
 bool parse_int(const char *text, int64_t *value);

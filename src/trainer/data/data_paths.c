@@ -191,7 +191,7 @@ static void fill_paths(struct files *files)
         folders = match_files(files, pattern);
     if (folder && files->n > 0 && folders > 0)
         warn("%s has %zu folder%s, whose files are not read; the quoted pattern '%s/*/*' names these files", given,
-             folders, folders == 1 ? "" : "s", given);
+             folders, PLURAL(folders), given);
     if (files->n == 0 && is_left_out(given))
         fail(EXIT_USAGE, "--data %s: this yard was built without%s", given, left_out);
     if (files->n == 0)

@@ -28,19 +28,18 @@ unsigned vector_width(const struct machine *machine)
 char *describe_machine(const struct machine *machine)
 {
     const struct device *device = &machine->devices[0], *last = &machine->devices[machine->n_devices - 1];
-    const char *plural = device->units == 1 ? "" : "s";
     const char *shared = device->is_logical ? ", shared: the devices take turns" : "";
     unsigned used = count_cores(machine), width = vector_width(machine);
     char *text = NULL;
     if (machine->n_devices == 1)
-        append_text(&text, "%s (%s, %u unit%s", device->name, device->id, device->units, plural);
+        append_text(&text, "%s (%s, %u unit%s", device->name, device->id, device->units, PLURAL(device->units));
     else
         append_text(&text, "%d devices, %s to %s: %s (%u unit%s each%s", machine->n_devices, device->id, last->id,
-                    device->name, device->units, plural, shared);
+                    device->name, device->units, PLURAL(device->units), shared);
     if (used)
         append_text(&text, "; %u of the host's %u cores compute", used, machine->host->units);
     if (width)
-        append_text(&text, "; vectors of %u float%s)", width, width == 1 ? "" : "s");
+        append_text(&text, "; vectors of %u float%s)", width, PLURAL(width));
     else /* the user is told, since the same bits need the same width */
         append_text(&text, "; vectors of unlike widths)");
     return text;

@@ -115,8 +115,7 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
         return new_problem(EXIT_USAGE,
                            "pp=%d with %d stage%s per device needs at least %d layers, the model has %d: use pp=%d, "
                            "or --layers %d",
-                           mesh->pp, mesh->chunks, mesh->chunks == 1 ? "" : "s", n, layers,
-                           MAX(layers / mesh->chunks, 1), n);
+                           mesh->pp, mesh->chunks, PLURAL(mesh->chunks), n, layers, MAX(layers / mesh->chunks, 1), n);
     for (int stage = 0; stage <= n; stage++)
         mesh->first_layer[stage] = (int)part_begin((size_t)layers, stage, n);
     if (!stages)

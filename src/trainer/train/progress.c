@@ -100,8 +100,8 @@ static void print_training(const struct progress *progress)
     char *place = n == 1 ? copy_string("1 device") : format_string("each of %d devices", n);
     print_line(stdout,
                "step        %d sequence%s of %d tokens: %.0f tokens in %d micro-batch%s on %s, %zu tasks, %.3g GFLOP",
-               trainer->batch, trainer->batch == 1 ? "" : "s", trainer->seq_len, tokens_per_step(trainer),
-               trainer->micros, trainer->micros == 1 ? "" : "es", place, trainer->train_list->n, progress->flops / 1e9);
+               trainer->batch, PLURAL(trainer->batch), trainer->seq_len, tokens_per_step(trainer), trainer->micros,
+               trainer->micros == 1 ? "" : "es", place, trainer->train_list->n, progress->flops / 1e9);
     free(place);
     tell_summary_printed(trainer);
     printf("\n");

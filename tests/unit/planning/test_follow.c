@@ -240,7 +240,7 @@ static bool becomes(struct trace_follow *follow, enum trace_life life)
 TEST(a_stopped_trainer_shows_what_runs)
 {
     const char *path = temp_path("stopped.trace");
-    struct trace_running running;
+    struct trace_running_task running;
     pid_t child = fork_mortal();
     if (child == 0) {
         struct trace_writer *writer = write_three(path);

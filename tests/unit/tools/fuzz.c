@@ -66,7 +66,7 @@ static int follow(int n, char **words)
     const char *path = FOLDER "followed.trace";
     struct trace_follow *follower;
     bool changed;
-    struct trace_running running;
+    struct trace_running_task running;
     copy_file(FOLDER "seed.trace", path);
     must(trace_follow_open(path, &follower));
     const struct trace *trace = trace_follow_trace(follower);

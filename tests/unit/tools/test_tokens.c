@@ -86,8 +86,10 @@ static struct bpe *bytes_and_added(unsigned first, unsigned second)
 {
     struct text nothing = text_of("");
     struct bpe *bpe = learn_bpe(&nothing, 1, 258, NULL);
-    assert_null(add_added(bpe, &(struct added){.token = 256, .kinds = first}, two_added[0], strlen(two_added[0])));
-    assert_null(add_added(bpe, &(struct added){.token = 257, .kinds = second}, two_added[1], strlen(two_added[1])));
+    assert_null(
+        add_added(bpe, &(struct added_token){.token = 256, .kinds = first}, two_added[0], strlen(two_added[0])));
+    assert_null(
+        add_added(bpe, &(struct added_token){.token = 257, .kinds = second}, two_added[1], strlen(two_added[1])));
     bpe->n = 258;
     return bpe;
 }
@@ -317,7 +319,7 @@ TEST(many_added_tokens_take_no_more_time)
     for (int i = 0; i < MANY; i++) {
         char text[16];
         snprintf(text, sizeof text, "<%d>", i);
-        assert_null(add_added(bpe, &(struct added){.token = 258 + i}, text, strlen(text)));
+        assert_null(add_added(bpe, &(struct added_token){.token = 258 + i}, text, strlen(text)));
     }
     bpe->n = 258 + MANY;
     char *bytes = allocate(3000000, 1);
