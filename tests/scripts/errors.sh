@@ -311,8 +311,13 @@ refuse 2 '--config belongs on the command line, not into a config file' train --
 # ---- sizes -----------------------------------------------------------------------------------------------------------
 
 refuse_train 2 '--channels 30 is not a multiple of --heads 4: change one' --channels 30 --heads 4
-refuse_train 2 '--batch 7 is not a multiple of dp=1 x --micro-batch 3: the nearest that works is --batch 6' \
+refuse_train 2 '--batch 7 is not a multiple of dp=1 x --micro-batch 3: the nearest that works is --batch 6, or --micro-batch 1' \
     --batch 7 --micro-batch 3
+mkdir -p "$TMP/folder"
+refuse_train 2 'folder" is none of these, since it is a folder: name the file in it' --tokens "$TMP/folder"
+refuse_train 2 'folder", which is a folder' --pipeline "$TMP/folder"
+printf '\211PNG\r\n\032\n' >"$TMP/picture"
+refuse_train 2 'picture is a PNG picture, not a model that is read here' --init "$TMP/picture"
 refuse_train 2 '--batch 5 cannot be shared by dp=2: the nearest that works is --batch 6' --batch 5 -d 0:0x2
 refuse_train 2 '--batch 1 cannot be shared by dp=2: the nearest that works is --batch 2' --batch 1 -d 0:0x2
 refuse_train 2 'a layer of 130.0 or an embedding of ... billion parameters is beyond this program' \

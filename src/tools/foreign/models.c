@@ -52,6 +52,8 @@ static const struct {
     {0, 9, "<!DOCTYPE", {"a web page", "the download went wrong: fetch the file itself"}},
     {0, 9, "<!doctype", {"a web page", "the download went wrong: fetch the file itself"}},
     {0, 5, "<html", {"a web page", "the download went wrong: fetch the file itself"}},
+    {0, 8, "\x89PNG\r\n\x1a\n", {"a PNG picture", to_train_on}},
+    {0, 3, "\xff\xd8\xff", {"a JPEG picture", to_train_on}},
     {0, 8, "YARDSNAP", {"a snapshot of a training", "`yard ckpt export` makes a model of it"}},
     {0, 7, "YARDTRC", {"a trace that yard wrote", "`yard view` shows it; give a checkpoint, which --save writes"}},
     {0,

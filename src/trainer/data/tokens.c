@@ -263,8 +263,9 @@ void check_tokens(const char *word)
     for (size_t i = 0; kind_at(i); i++)
         if (kind_at(i)->word)
             append_text(&words, "%s, ", kind_at(i)->word);
-    fail(EXIT_USAGE, "--tokens takes %sor the FILE of a tokenizer: \"%s\" is none of these, and no such file is here%s",
-         words, word, without_folder());
+    const char *why = is_folder(word) ? "since it is a folder: name the file in it" : "and no such file is here";
+    fail(EXIT_USAGE, "--tokens takes %sor the FILE of a tokenizer: \"%s\" is none of these, %s%s", words, word, why,
+         without_folder());
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */

@@ -113,8 +113,13 @@ static void check_batch(const struct trainer *trainer)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
              trainer->batch, dp, micro_batch);
-    fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is --batch %d",
-         trainer->batch, dp, micro_batch, near);
+    int fitting =
+        micro_batch; /* the largest micro-batch, up to the given one, that goes with the batch; 0: none does */
+    while (fitting > 0 && trainer->batch % (dp * fitting) != 0)
+        fitting--;
+    char *other_way = fitting ? format_string(", or --micro-batch %d", fitting) : copy_string("");
+    fail(EXIT_USAGE, "--batch %d is not a multiple of dp=%d x --micro-batch %d: the nearest that works is --batch %d%s",
+         trainer->batch, dp, micro_batch, near, other_way);
 }
 
 /* What to try so that a rank has a multiple of `micros` micro-batches.  The caller frees the text. */
