@@ -311,7 +311,7 @@ refuse 2 '--config belongs on the command line, not into a config file' train --
 # ---- sizes -----------------------------------------------------------------------------------------------------------
 
 refuse_train 2 '--channels 30 is not a multiple of --heads 4: change one' --channels 30 --heads 4
-refuse_train 2 '--batch 7 is not a multiple of dp=1 x --micro-batch 3: the nearest that works is --batch 6, or --micro-batch 1' \
+refuse_train 2 'dp=1 x --micro-batch 3: the nearest that works is --batch 6, or --micro-batch 1' \
     --batch 7 --micro-batch 3
 mkdir -p "$TMP/folder"
 refuse_train 2 'folder" is none of these, since it is a folder: name the file in it' --tokens "$TMP/folder"

@@ -1,4 +1,11 @@
-/* publish_folder.c - folders appear whole or not at all, as files do (file/publish.c): written beside, then renamed. */
+/* publish_folder.c - folders appear whole or not at all, as files do (file/publish.c): written beside, then renamed.
+ *
+ *     DIR/step-30.tmp-1234    is written; a kill leaves it, and the next run removes it
+ *     DIR/step-30.new         is whole, and waits until the old DIR/step-30 is gone
+ *     DIR/step-30             is whole, and has its name
+ *
+ * Where the system can exchange two names in one go, or where there is no old folder, there is no `.new`.
+ */
 #include "files.h"
 #include "trainer/model_files/model_files.h"
 

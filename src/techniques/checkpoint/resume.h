@@ -1,4 +1,12 @@
-/* resume.h - a training as a checkpoint, and back: saving, loading, and how a training goes on. */
+/* resume.h - a training as a checkpoint, and back.
+ *
+ *     save_and_load.c        the devices' state into files, and from files into the devices
+ *     resume.c               what a checkpoint records of its run, and how a training goes on from that
+ *     checkpoint_options.c   --resume and --keep; the folder's module
+ *
+ *     train --save      devices ──▶ save_checkpoint() ──▶ DIR/step-N
+ *     train --resume    DIR/step-N ──▶ load_checkpoint() ──▶ devices, on another mesh too
+ */
 #ifndef RESUME_H
 #define RESUME_H
 

@@ -1,5 +1,8 @@
 /* overlap.h - which updates can move to the CPU, and moving them.  overlap_plan.h is about the plans that say which do.
  *
+ * The technique is overlap.c, where reading begins; with --overlap local it is overlap_local.c too.  Machinery from
+ * elsewhere: planning/search/search.c tries plans; trainer/step/when.h lets a task run only if a word says so.
+ *
  *     struct update_buckets *buckets = ...;
  *     fill_buckets(buckets, uses);                                  before the list is edited
  *     struct edit *edit = open_edit(list);
@@ -65,8 +68,8 @@ struct update_mover { /* moves updates, in one edit */
     size_t last_position; /* the position, in the list before the edit, beside which `last` is */
 };
 
-/* A mover that has moved nothing yet.  cores: at least 1.  end_moves() frees what it has allocated, before the edit is
- * committed or undone. */
+/* A mover that has moved nothing yet.  cores: those of the CPU that do updates, at least 1.  end_moves() frees what the
+ * mover has allocated, before the edit is committed or undone. */
 struct update_mover begin_moves(struct edit *edit, struct list *list, const struct uses *uses, int cores,
                                 enum sharing sharing);
 void end_moves(struct update_mover *mover);

@@ -9,7 +9,8 @@
  *     snapshot_report.c    what `yard plan` says of all this
  *     snapshot_pass.c      the pass: its options and its run
  *
- * snapfile.h explains the words: payload, slot, commit.
+ * snapfile.h explains the words: payload, slot, commit.  Machinery from elsewhere: trainer/step/slots.c says which
+ * iteration has which slot; trainer/run/late.c runs a task, or skips it, when its iteration has asked for a slot.
  */
 #ifndef SNAPSHOT_H
 #define SNAPSHOT_H

@@ -1,4 +1,9 @@
-/* snapshot_parts.h - what the files of this folder know of one another: the list's rewrite, the run, the report. */
+/* snapshot_parts.h - what the files of this folder know of one another: the list's rewrite, the run, the report.
+ *
+ *     before training    store_all() puts the tasks into the list; report_snapshot() says what they take
+ *     in training        start_snapshots(), then for each iteration note_reported() and take_commits()
+ *     after a drain      close_snapshots()
+ */
 #ifndef SNAPSHOT_PARTS_H
 #define SNAPSHOT_PARTS_H
 
@@ -15,7 +20,8 @@ struct snapshot_rewrite { /* the rewrite of a list whose updates are to be store
     bool by_hand;                    /* the tasks of a step file say themselves how long they take */
 };
 
-/* Adds all tasks: those that store the updates, and the commit.  Returns how many updates are stored. */
+/* Adds all tasks to the list, in the open edit: those that store the updates, and the commit.  Returns how many updates
+ * are stored. */
 size_t store_all(struct snapshot_rewrite *rewrite);
 
 /* Makes a buffer of `bytes` bytes on the device for each of so many slots.  Returns the buffer of slot 1, which leads
@@ -32,7 +38,8 @@ bool writes_state(const struct access *access);
 
 /* ---- snapshot_run.c: in a training ------------------------------------------------------------------------------- */
 
-/* Opens the file of --snapshot and gives the train list's tasks their work.  Nothing is in flight. */
+/* Opens the file of --snapshot, until close_snapshots(), and gives the train list's tasks their work.  Nothing is in
+ * flight. */
 void start_snapshots(struct trainer *trainer);
 
 /* Closes the file, which stays readable.  Nothing is in flight: drain first. */

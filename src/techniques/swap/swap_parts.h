@@ -1,5 +1,10 @@
 /* swap_parts.h - gaps, in which tensors lie idle; fates, which say what is done about each gap; and what the search of
- * --swap auto chooses. */
+ * --swap auto chooses.
+ *
+ *     list  ──▶  gaps         ──▶  fates                        ──▶  swaps             ──▶  new list
+ *                collect_gaps()    keep_all(), then a fixed order    line_up()              swap_gaps()
+ *                                  or apply_choice() of the search
+ */
 #ifndef SWAP_PARTS_H
 #define SWAP_PARTS_H
 
