@@ -2,7 +2,8 @@
  *
  *     lock_name                 locks the file that has the name, or makes it: the lock keeps a second run out
  *     recover                   reads from the disk what that file has
- *     make_file or take_over    makes a new file beside it; or goes on with that file, if its layout is the same
+ *     choose_file               goes on with that file, if its layout is the same (take_over), or else makes a new one
+ *                               beside it (make_file)
  *
  * A new file has a temporary name at first.  It is filled with zeros and synced, so that writing allocates nothing.  It
  * takes the name at once where there is nothing to lose, else when its first commit is durable.
