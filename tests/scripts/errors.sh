@@ -315,7 +315,7 @@ refuse_train 2 'dp=1 x --micro-batch 3: the nearest that works is --batch 6, or 
     --batch 7 --micro-batch 3
 mkdir -p "$TMP/folder"
 refuse_train 2 'folder" is none of these, since it is a folder: name the file in it' --tokens "$TMP/folder"
-refuse_train 2 'folder", which is a folder' --pipeline "$TMP/folder"
+refuse_train 2 '", which is a folder' --pipeline "$TMP/folder"
 printf '\211PNG\r\n\032\n' >"$TMP/picture"
 refuse_train 2 'picture is a PNG picture, not a model that is read here' --init "$TMP/picture"
 refuse_train 2 '--batch 5 cannot be shared by dp=2: the nearest that works is --batch 6' --batch 5 -d 0:0x2

@@ -113,8 +113,7 @@ static void check_batch(const struct trainer *trainer)
         fail(EXIT_USAGE,
              "--batch %d is not a multiple of dp=%d x --micro-batch %d: use a smaller --micro-batch, such as 1",
              trainer->batch, dp, micro_batch);
-    int fitting =
-        micro_batch; /* the largest micro-batch, up to the given one, that goes with the batch; 0: none does */
+    int fitting = micro_batch; /* becomes the largest micro-batch below it that goes with the batch; 0: none does */
     while (fitting > 0 && trainer->batch % (dp * fitting) != 0)
         fitting--;
     char *other_way = fitting ? format_string(", or --micro-batch %d", fitting) : copy_string("");
