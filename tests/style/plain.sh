@@ -10,6 +10,7 @@
 # To see it fail: write two statements with a comma between them.
 . tests/lib/helpers.sh
 
+# The trainer's lines of code: too_many_lines() prints what to do where there are more.
 trainer=16202
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
