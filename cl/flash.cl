@@ -176,7 +176,7 @@ KERNEL void flash_forward(global float *out,       /* (B,T,C) */
                           global float *lse,       /* (B,H,T) */
                           const global float *qkv, /* (B,T,3C) */
                           int T, int heads, int hs, float scale, int columns, int rows,
-                          local float *room) /* 2*hs*columns + rows*(hs+1) + rows*columns + 3*columns */
+                          local float *room) /* as flash_costs[] says */
 {
     const struct head h = this_head(T, heads, hs);
     const size_t C = h.wide / 3;
@@ -256,7 +256,7 @@ KERNEL void flash_dq(global float *dqkv,       /* (B,T,3C) */
                      const global float *lse,  /* (B,H,T) */
                      const global float *qkv,  /* (B,T,3C) */
                      int T, int heads, int hs, float scale, int columns, int rows,
-                     local float *room) /* 3*hs*columns + 2*rows*(hs+1) + 2*rows*columns + columns */
+                     local float *room) /* as flash_costs[] says */
 {
     const struct head h = this_head(T, heads, hs);
     const size_t C = h.wide / 3;
@@ -321,7 +321,7 @@ KERNEL void flash_dkv(global float *dqkv,        /* (B,T,3C) */
                       const global float *delta, /* (B,H,T) */
                       const global float *qkv,   /* (B,T,3C) */
                       int T, int heads, int hs, float scale, int columns, int rows,
-                      local float *room) /* 4*hs*columns + 2*rows*(hs+1) + 2*rows*columns */
+                      local float *room) /* as flash_costs[] says */
 {
     const struct head h = this_head(T, heads, hs);
     const size_t C = h.wide / 3;

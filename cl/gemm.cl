@@ -69,14 +69,14 @@
 #endif
 
 /* Element (i,j) of a matrix in global memory is at[i*row + j*col]. */
-struct view {
+struct matrix {
     const global float *at;
     size_t row, col;
 };
 
 /* panel (depth,width) = x (depth,cols), four columns at a time; where 4 does not divide width, the last fours overlap.
  * Right of the edge lies what ends up in no stored element. */
-static INLINE void pack_panel(local float *panel, struct view x, int depth, int cols, const int width)
+static INLINE void pack_panel(local float *panel, struct matrix x, int depth, int cols, const int width)
 {
     if (x.col == 1 && cols >= width) {
         for (int k = 0; k < depth; k++)
@@ -115,12 +115,12 @@ static INLINE void pack_panel(local float *panel, struct view x, int depth, int 
  *
  * x (steps,cols) becomes panels, which have room for `depth` rows each: the panels of B, and, transposed, the strips of
  * A.  Cache lines that run across the panels are used up while they are in the L1 cache: LINE of them at a time. */
-static INLINE void pack(local float *panels, int depth, struct view x, int steps, int cols, const int width)
+static INLINE void pack(local float *panels, int depth, struct matrix x, int steps, int cols, const int width)
 {
     const int square = x.col == 1 ? LINE : steps;
     for (int k = 0; k < steps; k += square)
         for (int n = 0; n < cols; n += width) {
-            struct view part = {x.at + k * x.row + n * x.col, x.row, x.col};
+            struct matrix part = {x.at + k * x.row + n * x.col, x.row, x.col};
             pack_panel(panels + n * depth + k * width, part, min(square, steps - k), min(width, cols - n), width);
         }
 }
@@ -128,7 +128,7 @@ static INLINE void pack(local float *panels, int depth, struct view x, int steps
 /* The block of A in form TN that will be packed next: `rows` floats lie in one piece, `steps` times.  With each tile
  * that is computed one of its parts is asked for; `part` is the first of those for this strip. */
 struct next_block {
-    struct view a;
+    struct matrix a;
     int rows, steps, part, parts; /* rows: 0 or less where there is no such block */
 };
 
@@ -140,8 +140,8 @@ static INLINE void fetch_part(struct next_block next, int part)
 }
 
 /* acc (ROWS,columns) += a (ROWS,depth) . panel (depth,WIDTH), where `columns` counts vectors, and row i of A begins at
- * row[i].  This is a macro, since A may lie in local or in global memory.  No argument may use the name of a variable
- * of the macro.
+ * row[i].  This is a macro, since A may lie in local or in global memory, and OpenCL C 1.2 has no pointer that may lead
+ * into either.  No argument may use the name of a variable of the macro.
  *
  * For each k there are ROWS*COLS vector fma()s, COLS vector loads and ROWS broadcasts.  An fma() waits about 4 cycles
  * for the one before it in its chain; a core that starts two per cycle needs 8 chains or more to hide that, and it can
@@ -172,7 +172,7 @@ static INLINE void fetch_part(struct next_block next, int part)
  * A tile is ROWS by `columns` vectors in registers, and each of its floats is one chain.  It is always computed whole:
  * at the lower edge of C, where fewer rows are left, its last row is computed several times, and only stored once.  So
  * the inner loop has no branch. */
-static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struct view start, struct view a,
+static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struct matrix start, struct matrix a,
                         const local float *strip, const local float *panel, size_t depth, const int columns)
 {
     vec acc[ROWS][COLS];
@@ -204,7 +204,7 @@ static INLINE void tile(global float *c, size_t c_row, int rows, int cols, struc
 
 /* A strip of A, and the rows of C beside it, from the first column of the work-item on. */
 struct strip {
-    struct view a;             /* (rows,steps) */
+    struct matrix a;             /* (rows,steps) */
     const local float *packed; /* the same, or null */
     global float *c;
     size_t c_row;
@@ -220,11 +220,11 @@ static INLINE void compute_strip(struct strip s, const local float *panels, int 
     for (int n = 0; n < s.cols; n += WIDTH) {
         if (next.rows > 0)
             fetch_part(next, next.part + n / WIDTH);
-        struct view start = {0, 0, 1};
+        struct matrix start = {0, 0, 1};
         if (s.start == START_OLD)
-            start = (struct view){s.c + n, s.c_row, 1};
+            start = (struct matrix){s.c + n, s.c_row, 1};
         else if (s.start == START_BIAS)
-            start = (struct view){s.bias + n, 0, 1};
+            start = (struct matrix){s.bias + n, 0, 1};
         const int left = s.cols_left - n;
         if (s.cols - n > WIDTH / 2) /* the number of vectors must be a constant */
             tile(s.c + n, s.c_row, s.rows, min(WIDTH, left), start, s.a, s.packed, panels + n * depth, s.steps, COLS);
@@ -274,14 +274,14 @@ gemm(global float *c, struct gemm_strides C,       /* (M,N) */
     for (int k0 = k_first; k0 < k_last; k0 += depth) {
         /* 1. Pack B. */
         const int k1 = min(k0 + depth, k_last);
-        struct view columns = {b + k0 * (size_t)B.row + n_first * (size_t)B.col, B.row, B.col};
+        struct matrix columns = {b + k0 * (size_t)B.row + n_first * (size_t)B.col, B.row, B.col};
         pack(panels, depth, columns, k1 - k0, n_last - n_first, WIDTH);
 
         for (int m = m_first; m < m_last; m += ROWS) {
             /* 2. Pack a block of A, before its first strip; the block after it is fetched while tiles are computed. */
             const int packed_rows = block ? (m - m_first) % block : 0; /* of this block, before this strip */
             if (block && packed_rows == 0) {
-                struct view rows = {a + m * (size_t)A.row + k0 * (size_t)A.col, A.col, A.row};
+                struct matrix rows = {a + m * (size_t)A.row + k0 * (size_t)A.col, A.col, A.row};
                 pack(strips, depth, rows, k1 - k0, min(block, m_last - m), ROWS);
             }
             const int m_next = m - packed_rows + block;

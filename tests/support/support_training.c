@@ -98,14 +98,14 @@ size_t expect_waits_needed(struct list *list, size_t nth)
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < list->tasks[i]->n_edges; k++) {
             struct edge *edge = &list->tasks[i]->edges[k];
-            if (!edge->must_wait)
+            if (!edge->needs_wait)
                 continue;
             waits++;
             if ((waits - 1) % nth != 0)
                 continue;
-            edge->must_wait = false;
+            edge->needs_wait = false;
             expect_wrong(list->tasks[i]->name, verify(list, NULL), "nothing orders them");
-            edge->must_wait = true;
+            edge->needs_wait = true;
         }
     return waits;
 }
@@ -147,7 +147,7 @@ struct trainer *open_tiny_training(const char *more)
 void run_steps(struct trainer *trainer, uint32_t from, uint32_t to)
 {
     for (uint32_t number = from; number <= to; number++)
-        run_step(trainer, number);
+        issue_step(trainer, number);
     step_result(trainer, to);
     drain(trainer->train_list);
 }

@@ -255,7 +255,7 @@ def reason(list, t, edge):
 def describe_edge(list, t, edge):
     before = list["tasks"][int(edge["producer"])].dereference()
     when = " of the step before" if edge["previous"] else ""
-    how = "" if edge["must_wait"] else " (implied)"
+    how = "" if edge["needs_wait"] else " (implied)"
     return "%s%s, %s%s" % (name_task(before), when, reason(list, t, edge), how)
 
 
@@ -348,14 +348,14 @@ def moved_ones(old, new):
 
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
-def queue_runs(list, lane):
+def lane_runs(list, lane):
     """(task, iteration) of what a lane has been given and has not been seen to end, in its order."""
     running = list["running"]
-    if int(running) == 0 or lane >= int(running["n_queues"]):
+    if int(running) == 0 or lane >= int(running["n_lanes"]):
         return []
-    q = running["queues"][lane]
-    given, retired, cap = int(q["given"]), int(q["retired"]), int(q["cap"])
-    runs = [q["runs"][n % cap] for n in range(retired, given)] if cap else []
+    of_lane = running["lane_runs"][lane]
+    given, retired, cap = (int(of_lane[field]) for field in ("given", "retired", "cap"))
+    runs = [of_lane["runs"][n % cap] for n in range(retired, given)] if cap else []
     return [(list["tasks"][int(r["task_index"])].dereference(), int(r["iteration"])) for r in runs]
 
 
@@ -363,11 +363,11 @@ def open_producers(list, t, number):
     """Edges of a run that still hold it: (edge, producer, iteration)."""
     held = []
     for e in items(t["edges"], t["n_edges"]):
-        if not e["must_wait"]:
+        if not e["needs_wait"]:
             continue
         before, run = list["tasks"][int(e["producer"])].dereference(), number - int(e["previous"])
         if any(int(u["index"]) == int(before["index"]) and k <= run
-               for u, k in queue_runs(list, int(before["lane"]["index"]))):
+               for u, k in lane_runs(list, int(before["lane"]["index"]))):
             held.append((e, before, run))
     return held
 
@@ -417,7 +417,7 @@ class Lanes(Command):
             mine = [t for t in items(list["tasks"], list["n"]) if int(t["lane"]) == int(lane)]
             if not mine:
                 continue
-            runs = queue_runs(list, int(lane["index"]))
+            runs = lane_runs(list, int(lane["index"]))
             if now and is_serial():
                 runs = [(t.dereference(), now[1]) for t in mine if int(t["index"]) == at]
             what = "idle"
@@ -654,7 +654,7 @@ class Waits(Command):
         if now and is_serial():
             print("%s: %s" % (name_task(t), self.when_in_turn(int(t["index"]), now[2])))
             return
-        runs = queue_runs(list, lane)
+        runs = lane_runs(list, lane)
         mine = [(k, n) for k, (u, n) in enumerate(runs) if int(u["index"]) == int(t["index"])]
         if not mine:
             print("%s: %s" % (name_task(t), self.why_not_started(list, t, now)))
@@ -997,7 +997,7 @@ class Words:
 def edge_words(e):
     kind = "bytes of " if "REUSE" in str(e["kind"]) else ""
     return "%stask %d%s%s" % (kind, int(e["producer"]), " of the step before" if e["previous"] else "",
-                              "" if e["must_wait"] else ", implied")
+                              "" if e["needs_wait"] else ", implied")
 
 
 PRINTED = {

@@ -44,7 +44,7 @@ static void print_edges(FILE *out, const struct task *task)
     const char *comma = "";
     size_t implied = 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        if (!edge->must_wait) {
+        if (!edge->needs_wait) {
             implied++;
             continue;
         }
@@ -219,7 +219,7 @@ static json_t *edge_json(const struct edge *edge)
     json_object_set_new(json, "from", json_integer((json_int_t)edge->producer));
     json_object_set_new(json, "previous_step", json_boolean(edge->previous));
     json_object_set_new(json, "kind", json_string(edge->kind == EDGE_REUSE ? "reuse" : "data"));
-    json_object_set_new(json, "wait", json_boolean(edge->must_wait));
+    json_object_set_new(json, "wait", json_boolean(edge->needs_wait));
     return json;
 }
 

@@ -197,9 +197,9 @@ static const struct tensor *find_shared(const struct task *task, const struct ta
 
 enum move_way { EARLIER, LATER };
 
-/* May the task change places with its neighbour, which is the one after it where the task moves LATER?  If not, the
+/* Looks whether the task may change places with its neighbour, the one after it where it moves LATER.  If not, the
  * edit's obstacle says why. */
-static bool may_pass(struct edit *edit, const struct task *task, const struct task *neighbour, enum move_way way)
+static bool try_to_pass(struct edit *edit, const struct task *task, const struct task *neighbour, enum move_way way)
 {
     bool ends = neighbour == &edit->ends;
     const struct task *first = way == LATER ? task : neighbour;
@@ -218,7 +218,7 @@ static bool move(struct edit *edit, struct task *task, struct task *where, enum 
     const struct task *on_way = task;
     while (on_way != where) {
         on_way = way == LATER ? on_way->next : on_way->prev;
-        if (!may_pass(edit, task, on_way, way))
+        if (!try_to_pass(edit, task, on_way, way))
             return false;
     }
     if (task != where) {

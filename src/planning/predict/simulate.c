@@ -299,7 +299,7 @@ static void try_start(struct simulator *simulator, struct lane_state *lane)
     if (lane->iteration == simulator->opened)
         return;
     int node = node_of(simulator, lane->iteration, lane->next_task);
-    if (must_ask(simulator, node)) {
+    if (asks_in_turn(simulator, node)) {
         ask_for_slot(simulator, lane->iteration); /* this puts the lane into the queue again */
         return;
     }
@@ -329,7 +329,7 @@ static int count_unmet(const struct simulator *simulator, const struct task *tas
     int unmet = 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         int producer = (int)edge->producer;
-        if (!edge->must_wait)
+        if (!edge->needs_wait)
             continue;
         int awaited = latest_iteration(simulator, producer, iteration - edge->previous); /* NONE: there was no run */
         if (awaited > simulator->tasks[producer].last_ended)

@@ -54,7 +54,7 @@ static void index_list(struct simulator *simulator)
             struct task_state *producer = &simulator->tasks[edge->producer];
             if (leads_to_slot(list, task, edge))
                 producer->before_slot = true;
-            if (!edge->must_wait)
+            if (!edge->needs_wait)
                 continue;
             simulator->waits[n_waits] =
                 (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = producer->first_wait};

@@ -4,7 +4,7 @@
  * have one.  An iteration asks once:
  *
  *     when the first task ends whose result is to be stored         asks_at_end()
- *     when a task that needs a slot has its turn before that        must_ask()
+ *     when a task that needs a slot has its turn before that        asks_in_turn()
  *     at once, if no task with such a result runs in it             asks_at_once()
  *
  * A task that needs a slot does not start before its iteration has asked (waits_for_slot()).  If a slot is free, the
@@ -21,7 +21,7 @@ bool waits_for_slot(const struct simulator *simulator, int node)
 /* A copy of what an update has made has its turn: must it ask for a slot?  The update has asked already, unless it
  * skips this iteration.  Then the copy asks, as in a run (run/late.c).  If it waited for an answer instead, so would
  * all that comes after it on its lane, perhaps the very update that is to ask. */
-bool must_ask(const struct simulator *simulator, int node)
+bool asks_in_turn(const struct simulator *simulator, int node)
 {
     const struct task *task = task_of(simulator, node);
     if (task->slot.aside || task->condition.unexpected)

@@ -108,7 +108,7 @@ bool waits_for_slot(const struct simulator *simulator, int node);
 /* Must the iteration ask now, at one of three moments: when it is opened; when the node has its turn on its lane; when
  * task i of it has ended? */
 bool asks_at_once(const struct simulator *simulator, int iteration);
-bool must_ask(const struct simulator *simulator, int node);
+bool asks_in_turn(const struct simulator *simulator, int node);
 bool asks_at_end(const struct simulator *simulator, int i, int iteration);
 
 /* The iteration asks, and iterations[iteration].has_slot has the answer.  false: it needs no slot. */

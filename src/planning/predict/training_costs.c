@@ -63,11 +63,11 @@ static struct machine *paper_machine(const struct settings *settings, const stru
 
 /* The trainer is about to open its devices.  This gives it its costs, and returns the machine of a plan on paper; NULL:
  * devices of this host are opened.  With described costs each of these has a context of its own, as on paper. */
-static struct machine *bring_costs_and_machine(struct trainer *trainer)
+static struct machine *bring_costs_and_machine(struct trainer *trainer, bool *separate)
 {
     struct costs *costs = open_costs(trainer->settings);
     *folder_data_of(trainer, &module_predict) = costs;
-    trainer->separate = costs && !costs->measured;
+    *separate = costs && !costs->measured;
     return is_on_paper(trainer) ? paper_machine(trainer->settings, costs) : NULL;
 }
 
@@ -148,7 +148,7 @@ static const struct option options[] = {
 static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
     .training_begins = run_trial_for,
-    .machine = bring_costs_and_machine,
+    .choose_machine = bring_costs_and_machine,
     .machine_opened = adapt_costs,
     .predicted_seconds = predict_task,
     .trainer_closing = free_own_costs,

@@ -54,7 +54,7 @@ static struct task_kind *find_timed_kind(struct timings *timings, const struct t
 static bool waits_for_others(const struct task *task)
 {
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-        if (edge->must_wait)
+        if (edge->needs_wait)
             return true;
     return false;
 }
@@ -84,7 +84,7 @@ static void add_timing(void *context, const struct list *list, const struct task
 static double time_issue(struct trainer *trainer, uint32_t number)
 {
     uint64_t start = now_ns();
-    run_step(trainer, number);
+    issue_step(trainer, number);
     uint64_t issuing = now_ns() - start;
     wait_lanes(trainer->train_list);
     uint64_t ended = now_ns();
@@ -133,7 +133,7 @@ static struct timings time_steps(struct trainer *trainer, uint64_t begun)
     add_observer(&observer);
     for (uint32_t i = 1; i <= WARM_UP + MEASURED; i++) {
         show_progress(begun, i);
-        run_step(trainer, i);
+        issue_step(trainer, i);
     }
     drain(trainer->train_list);
     remove_observer(&observer);

@@ -221,7 +221,7 @@ static void fill_ended_nodes(const struct list *list, int first_lane, struct end
             add_end(list, &ends[node], last[lane], first_lane);
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             int producer = producer_node(list, node, edge);
-            if (!edge->must_wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
+            if (!edge->needs_wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
                 continue;
             join_ends(&ends[node], &ends[producer]);
             add_end(list, &ends[node], producer, first_lane);
@@ -239,7 +239,7 @@ static bool waits_for(const struct list *list, struct pair pair)
 {
     const struct task *task = list->tasks[pair.second % (int)list->n];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-        if (edge->must_wait && producer_node(list, pair.second, edge) == pair.first)
+        if (edge->needs_wait && producer_node(list, pair.second, edge) == pair.first)
             return true;
     return false;
 }

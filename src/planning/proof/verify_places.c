@@ -37,7 +37,7 @@ static bool *mark_returned(const struct list *list)
             continue;
         on_lane[task->lane->index] = true;
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-            ended[edge->producer] |= edge->must_wait && !edge->previous;
+            ended[edge->producer] |= edge->needs_wait && !edge->previous;
     }
     free(on_lane);
     return ended;

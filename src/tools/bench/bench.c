@@ -299,7 +299,7 @@ static const char *of_peak(char out[80], double share)
 static void run_training(void *context, uint32_t number)
 {
     struct trainer *trainer = context;
-    run_step(trainer, number);
+    issue_step(trainer, number);
     drain(trainer->train_list);
 }
 

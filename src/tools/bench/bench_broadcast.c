@@ -58,7 +58,7 @@ static void time_steps(struct trainer *trainer, struct timed_steps *timed)
     add_observer(&looker);
     uint64_t start = 0;
     for (uint32_t i = 1; i <= STEPS; i++) {
-        run_step(trainer, i);
+        issue_step(trainer, i);
         if (i == WARM_UP) {
             drain(trainer->train_list);
             start = now_ns();

@@ -85,7 +85,7 @@ static void train_and_compare(struct checker *checker, size_t n)
     struct trainer *trainer = checker->trainer;
     float *losses = allocate(n, sizeof *losses);
     for (size_t i = 0; i < n; i++) {
-        run_step(trainer, (uint32_t)i + 1);
+        issue_step(trainer, (uint32_t)i + 1);
         losses[i] = (float)step_result(trainer, (uint32_t)i + 1)->loss;
         if (i > 0)
             continue;

@@ -32,7 +32,7 @@ static const struct column columns[COLUMNS] = {
     [DIFFERENCES] = {"differences", "differences", CELL_FIXED, 11, 6},
 };
 
-struct checked_operation { /* an operation of the list, as it is checked */
+struct checked_op { /* an operation of the list, as it is checked */
     struct list *list;
     const struct op *op;
     size_t begin;            /* position of its first forward task */
@@ -54,7 +54,7 @@ static void run_tasks(struct list *list, size_t begin, size_t end)
 }
 
 /* Computes L, with that value for element i of the tensor.  A loss has op->scale for each element, in place of dy. */
-static double loss_with(const struct checked_operation *checked, struct tensor *tensor, size_t i, float value)
+static double loss_with(const struct checked_op *checked, struct tensor *tensor, size_t i, float value)
 {
     size_t n = count_elements(checked->op->out);
     float *y = allocate(n, sizeof *y);
@@ -69,7 +69,7 @@ static double loss_with(const struct checked_operation *checked, struct tensor *
 }
 
 /* The derivative of L by element i of the tensor, from four values of L.  The element keeps its value. */
-static double difference_at(const struct checked_operation *checked, struct tensor *tensor, size_t i)
+static double difference_at(const struct checked_op *checked, struct tensor *tensor, size_t i)
 {
     float h = 1 / 16.0f;
     float value = drawn_value(tensor, i);
@@ -89,7 +89,7 @@ struct worst {
 
 /* made: the sum of two equal gradients, since backward ran twice.  About ELEMENTS elements are tried, drawn at
  * random. */
-static struct worst measure_worst(const struct checked_operation *checked, struct tensor *tensor, const float *made)
+static struct worst measure_worst(const struct checked_op *checked, struct tensor *tensor, const float *made)
 {
     size_t n = count_elements(tensor);
     struct worst worst = {.apart = -1};
@@ -111,7 +111,7 @@ static struct worst measure_worst(const struct checked_operation *checked, struc
 
 /* Adds a row to the table: how far backward's gradient `grad` of the tensor (NULL: none) is from the differences, at
  * worst.  The error is relative to the largest element. */
-static void add_comparison(const struct checked_operation *checked, struct tensor *tensor, struct tensor *grad,
+static void add_comparison(const struct checked_op *checked, struct tensor *tensor, struct tensor *grad,
                            struct table *table)
 {
     float *made = allocate(count_elements(tensor), sizeof *made);
@@ -172,7 +172,7 @@ static void write_values(const struct pool *pool)
 /* ---- an operation is built, runs, and is compared ---------------------------------------------------------------- */
 
 /* The small model's forward on a tape, in a list and a pool of its own. */
-struct built {
+struct small_forward {
     struct list *list;
     struct model *model;
     struct builder builder;
@@ -182,76 +182,76 @@ struct built {
     size_t forward_end; /* the tasks from here on are a backward */
 };
 
-/* Fills in `built`, which must stay where it is: tasks point to it. */
-static void build_forward(struct trainer *trainer, struct built *built)
+/* Fills in `forward`, which must stay where it is: tasks point to it. */
+static void build_forward(struct trainer *trainer, struct small_forward *forward)
 {
-    struct builder *b = &built->builder;
-    struct feed *feed = &built->feed;
+    struct builder *b = &forward->builder;
+    struct feed *feed = &forward->feed;
     struct pool *pool = new_pool(trainer->machine);
-    built->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
+    forward->model = new_model(pool, &small, &one_rank, TO_TRAIN, (struct gradients){0});
     trainer->pool = pool;
-    trainer->model = built->model;
-    built->list = new_list(pool, "gradients");
-    *b = new_builder(built->list, built->model, trainer->settings->kernels, SEQUENCES, TOKENS);
+    trainer->model = forward->model;
+    forward->list = new_list(pool, "gradients");
+    *b = new_builder(forward->list, forward->model, trainer->settings->kernels, SEQUENCES, TOKENS);
     *feed = (struct feed){.trainer = trainer, .n = SEQUENCES * TOKENS};
-    built->tape = new_tape(b, 0, 0, 0, 0);
+    forward->tape = new_tape(b, 0, 0, 0, 0);
     b->backward_wanted = true;
-    add_batch(built->list, feed, prepare_batch);
-    built->batch_end = built->list->n;
-    forward_stage(b, &built->tape, 0, NULL, feed->on_first_stage);
-    cross_entropy(b, gpt_head(b, built->tape.out), feed->on_first_stage, NULL, SEQUENCES * TOKENS);
-    built->forward_end = built->list->n;
+    add_batch(forward->list, feed, prepare_batch);
+    forward->batch_end = forward->list->n;
+    forward_stage(b, &forward->tape, 0, NULL, feed->on_first_stage);
+    cross_entropy(b, gpt_head(b, forward->tape.out), feed->on_first_stage, NULL, SEQUENCES * TOKENS);
+    forward->forward_end = forward->list->n;
 }
 
 /* Adds the backward of the tape's nth operation, and returns what is to be checked of it. */
-static struct checked_operation build_backward(struct built *built, size_t nth)
+static struct checked_op build_backward(struct small_forward *forward, size_t nth)
 {
-    struct list *list = built->list;
-    const struct op *op = &built->tape.ops[nth];
-    struct checked_operation checked = {.list = list, .op = op, .begin = built->batch_end};
+    struct list *list = forward->list;
+    const struct op *op = &forward->tape.ops[nth];
+    struct checked_op checked = {.list = list, .op = op, .begin = forward->batch_end};
     if (nth > 0)
-        checked.begin = built->tape.ops[nth - 1].end; /* where the operation before it ends */
-    struct tensor *dy = new_gradient(&built->builder, op, ".dy", op->out);
-    add_backward_twice(&built->builder, op, dy);
-    checked.dy = access_modes(list, built->forward_end, list->n, dy) ? dy : NULL;
-    for (int i = 0; i < built->model->params->n; i++) {
-        const struct weight *weight = &built->model->replicas->by_param[i];
-        set_gradient(&built->builder, weight->value, weight->grad);
+        checked.begin = forward->tape.ops[nth - 1].end; /* where the operation before it ends */
+    struct tensor *dy = new_gradient(&forward->builder, op, ".dy", op->out);
+    add_backward_twice(&forward->builder, op, dy);
+    checked.dy = access_modes(list, forward->forward_end, list->n, dy) ? dy : NULL;
+    for (int i = 0; i < forward->model->params->n; i++) {
+        const struct weight *weight = &forward->model->replicas->by_param[i];
+        set_gradient(&forward->builder, weight->value, weight->grad);
     }
     return checked;
 }
 
 /* Gives addresses to all tensors, of which no two share bytes, and prepares the list for running. */
-static void finish_built(struct built *built)
+static void finish_forward(struct small_forward *forward)
 {
-    struct pool *pool = built->list->pool;
+    struct pool *pool = forward->list->pool;
     for (size_t i = 0; i < pool->n; i++)
         pool->tensors[i]->persistent = true;
-    must(finish_lists(pool, &built->list, 1));
+    must(finish_lists(pool, &forward->list, 1));
 }
 
-static void free_built(struct built *built)
+static void free_forward(struct small_forward *forward)
 {
-    struct pool *pool = built->list->pool;
-    end_build(&built->builder);
-    free(built->tape.ops);
-    free(built->feed.on_first_stage);
-    free_list(built->list);
-    free_model(built->model);
+    struct pool *pool = forward->list->pool;
+    end_build(&forward->builder);
+    free(forward->tape.ops);
+    free(forward->feed.on_first_stage);
+    free_list(forward->list);
+    free_model(forward->model);
     free_pool(pool);
 }
 
 /* Runs the tasks that make the batch, then the operation, then its backward. */
-static void run_operation(const struct built *built, const struct checked_operation *checked)
+static void run_operation(const struct small_forward *forward, const struct checked_op *checked)
 {
-    write_values(built->list->pool);
-    run_tasks(built->list, 0, built->batch_end);
-    run_tasks(built->list, checked->begin, checked->op->end);
-    run_tasks(built->list, built->forward_end, built->list->n);
+    write_values(forward->list->pool);
+    run_tasks(forward->list, 0, forward->batch_end);
+    run_tasks(forward->list, checked->begin, checked->op->end);
+    run_tasks(forward->list, forward->forward_end, forward->list->n);
 }
 
 /* Adds a row to the table for each tensor that the operation only reads. */
-static void compare_inputs(const struct checked_operation *checked, struct builder *b, struct table *table)
+static void compare_inputs(const struct checked_op *checked, struct builder *b, struct table *table)
 {
     const struct pool *pool = checked->list->pool;
     for (size_t i = 0; i < pool->n; i++) {
@@ -264,23 +264,23 @@ static void compare_inputs(const struct checked_operation *checked, struct build
 
 static size_t count_operations(struct trainer *trainer)
 {
-    struct built built;
-    build_forward(trainer, &built);
-    size_t n = built.tape.n;
-    free_built(&built);
+    struct small_forward forward;
+    build_forward(trainer, &forward);
+    size_t n = forward.tape.n;
+    free_forward(&forward);
     return n;
 }
 
 /* Checks the tape's nth operation, with a model of its own.  Adds a row to the table for each of its gradients. */
 static void check_operation(struct trainer *trainer, size_t nth, struct table *table)
 {
-    struct built built;
-    build_forward(trainer, &built);
-    const struct checked_operation checked = build_backward(&built, nth);
-    finish_built(&built);
-    run_operation(&built, &checked);
-    compare_inputs(&checked, &built.builder, table);
-    free_built(&built);
+    struct small_forward forward;
+    build_forward(trainer, &forward);
+    const struct checked_op checked = build_backward(&forward, nth);
+    finish_forward(&forward);
+    run_operation(&forward, &checked);
+    compare_inputs(&checked, &forward.builder, table);
+    free_forward(&forward);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

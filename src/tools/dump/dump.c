@@ -22,14 +22,14 @@ static struct {
     const char *dump; /* NULL: no dump is asked for */
 } given;
 
-struct dumped {            /* what is dumped */
+struct dump_target {       /* the tensor that is dumped */
     struct tensor *tensor; /* NULL: none was found */
     size_t writer;         /* the position of the tensor's last writer in the list */
 };
 
 static struct {
     struct trainer *trainer;
-    struct dumped dumped;
+    struct dump_target target;
     uint32_t last;    /* the last step */
     const char *path; /* the file */
     bool done;
@@ -65,9 +65,9 @@ static bool find_writer(const struct list *list, const struct tensor *tensor, si
 }
 
 /* Finds, of the tensors of that name that tasks of that layer use (-1: of all layers), the one that is written last. */
-static struct dumped find_dumped(const struct list *list, const char *name, int layer)
+static struct dump_target find_target(const struct list *list, const char *name, int layer)
 {
-    struct dumped dumped = {NULL, 0};
+    struct dump_target target = {NULL, 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         if (layer >= 0 && task->layer != layer)
@@ -77,13 +77,13 @@ static struct dumped find_dumped(const struct list *list, const char *name, int 
             bool same = strcmp(access->tensor->name, name) == 0;
             if (!same || !find_writer(list, access->tensor, &writer))
                 continue;
-            if (dumped.tensor && writer <= dumped.writer)
+            if (target.tensor && writer <= target.writer)
                 continue;
-            dumped.tensor = access->tensor;
-            dumped.writer = writer;
+            target.tensor = access->tensor;
+            target.writer = writer;
         }
     }
-    return dumped;
+    return target;
 }
 
 /* How unlike the name is what was typed: 0 where it has it as a part, else how many typing errors lie between. */
@@ -116,20 +116,20 @@ static char *suggest_name(const struct list *list, const char *typed)
 }
 
 /* What NAME or NAME@LAYER stands for.  The whole word may be a name too. */
-static struct dumped must_find_dumped(const struct list *list, const char *typed)
+static struct dump_target must_find_target(const struct list *list, const char *typed)
 {
     int layer;
     char *name = split_layer(typed, &layer);
-    struct dumped dumped = find_dumped(list, typed, -1);
-    if (!dumped.tensor)
-        dumped = find_dumped(list, name, layer);
-    if (!dumped.tensor && layer >= 0 && find_dumped(list, name, -1).tensor)
+    struct dump_target target = find_target(list, typed, -1);
+    if (!target.tensor)
+        target = find_target(list, name, layer);
+    if (!target.tensor && layer >= 0 && find_target(list, name, -1).tensor)
         fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
-    if (!dumped.tensor)
+    if (!target.tensor)
         fail(EXIT_USAGE, "--dump: no task writes a tensor %s;%s `yard plan --print` shows all", typed,
              suggest_name(list, name));
     free(name);
-    return dumped;
+    return target;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static void write_npy(const struct tensor *tensor, const void *elements)
 
 static void write_dump(struct list *list)
 {
-    struct tensor *tensor = tensor_at(dump.dumped.tensor, dump.last);
+    struct tensor *tensor = tensor_at(dump.target.tensor, dump.last);
     void *elements = allocate(tensor->bytes, 1);
     dump.done = true;
     if (!execution.serial)
@@ -175,7 +175,7 @@ static void dump_in_time(void *context, struct list *list, const struct task *ta
 {
     (void)context;
     bool is_last_step = list == dump.trainer->train_list && iteration == dump.last;
-    if (is_last_step && task->index > dump.dumped.writer && !dump.done)
+    if (is_last_step && task->index > dump.target.writer && !dump.done)
         write_dump(list);
 }
 
@@ -195,7 +195,7 @@ static void prepare_dump(struct trainer *trainer)
     dump.last = last_step(settings);
     dump.done = false;
     claim_output("--dump", dump.path, NULL);
-    dump.dumped = must_find_dumped(trainer->train_list, typed);
+    dump.target = must_find_target(trainer->train_list, typed);
     free(typed);
     add_observer(&observer);
 }
@@ -210,8 +210,8 @@ static void end_dump(struct trainer *trainer)
     remove_observer(&observer);
     dump.trainer = NULL;
     if (dump.done)
-        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.dumped.tensor->name,
-                   dump.dumped.writer, trainer->train_list->tasks[dump.dumped.writer]->name, dump.last, dump.path);
+        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.target.tensor->name,
+                   dump.target.writer, trainer->train_list->tasks[dump.target.writer]->name, dump.last, dump.path);
 }
 
 static const struct option options[] = {

@@ -47,7 +47,7 @@ static void hold_padded(void *context, const struct task *task, struct task_flig
     int slot = task->slot.needed ? slot_of(&list->pool->slots, flight->iteration) : 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         bool in_slot = list->tasks[edge->producer]->slot.needed && !edge->previous;
-        if (edge->must_wait)
+        if (edge->needs_wait)
             start = MAX(start, *end_of(pace, edge->producer, in_slot ? slot : 0));
     }
     flight->start = start + (uint64_t)(1e9 * task->lane->gap_seconds * pace->pacer.scale);

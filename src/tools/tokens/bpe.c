@@ -159,7 +159,7 @@ struct linked_token {
 };
 /* A short word that was met before, and its tokens. */
 enum { CACHED_BYTES = 22, CACHED_TOKENS = 12, CACHED_WORDS = 1 << 15 };
-struct cached {
+struct cached_word {
     uint8_t n_bytes, n_tokens; /* n_bytes 0: the slot has no word yet */
     char bytes[CACHED_BYTES];
     uint16_t tokens[CACHED_TOKENS];
@@ -170,8 +170,8 @@ struct encoder {
     size_t n, cap;
     struct linked_token *word; /* the tokens of the word, or piece of a word, that is being merged, by place */
     size_t cap_word;
-    struct heap merges;    /* the neighbours in `word` that have a merge: rank << 32 | place of the left one */
-    struct cached *cached; /* [CACHED_WORDS]; a word's hash says its slot, where it replaces the word before */
+    struct heap merges;         /* the neighbours in `word` that have a merge: rank << 32 | place of the left one */
+    struct cached_word *cached; /* [CACHED_WORDS]; a word's hash says its slot, where it replaces the word before */
 };
 
 static void put_token(struct encoder *encoder, int token)
@@ -277,7 +277,7 @@ static void encode_piece(struct encoder *encoder, const char *bytes, size_t n)
         merge_long_word(encoder, bytes, n);
         return;
     }
-    struct cached *cached = &encoder->cached[hash_bytes(bytes, n, 0) % CACHED_WORDS];
+    struct cached_word *cached = &encoder->cached[hash_bytes(bytes, n, 0) % CACHED_WORDS];
     if (cached->n_bytes == n && memcmp(cached->bytes, bytes, n) == 0) {
         for (int i = 0; i < cached->n_tokens; i++)
             put_token(encoder, cached->tokens[i]);

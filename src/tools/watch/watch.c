@@ -8,7 +8,7 @@
  */
 #include "watch.h"
 
-#include "trainer/run/queues.h"
+#include "trainer/run/lane_runs.h"
 #include "trainer/train/hooks.h"
 #include "trainer/train/train.h"
 
@@ -26,18 +26,18 @@ static struct list *watched; /* changed only by a thread that also holds flights
 static double patience;
 static const struct timespec nap = {.tv_nsec = 200000000};
 
-static uint64_t first_open(const struct queue *queue)
+static uint64_t first_open(const struct lane_runs *lane_runs)
 {
-    uint64_t retired = queue->retired;
-    return MAX(retired, queue->ended);
+    uint64_t retired = lane_runs->retired;
+    return MAX(retired, lane_runs->ended);
 }
 
 /* The latest run of a task, in that iteration or before, that was not seen to end; NULL: there is none. */
-static const struct queued_run *find_open(const struct list *list, uint32_t task, uint32_t iteration)
+static const struct lane_run *find_open(const struct list *list, uint32_t task, uint32_t iteration)
 {
-    const struct queue *queue = &list->running->queues[list->tasks[task]->lane->index];
-    for (uint64_t nth = queue->given, first = first_open(queue); nth > first; nth--) {
-        const struct queued_run *run = queued_run(queue, nth - 1);
+    const struct lane_runs *lane_runs = &list->running->lane_runs[list->tasks[task]->lane->index];
+    for (uint64_t nth = lane_runs->given, first = first_open(lane_runs); nth > first; nth--) {
+        const struct lane_run *run = nth_run(lane_runs, nth - 1);
         if (run->task_index == task && run->iteration <= iteration)
             return run;
     }
@@ -45,13 +45,13 @@ static const struct queued_run *find_open(const struct list *list, uint32_t task
 }
 
 /* The producers that this run of a task still waits for. */
-static void print_waits(FILE *out, const struct list *list, const struct queued_run *run)
+static void print_waits(FILE *out, const struct list *list, const struct lane_run *run)
 {
     const struct task *task = list->tasks[run->task_index];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         const struct task *producer = list->tasks[edge->producer];
-        const struct queued_run *open = find_open(list, edge->producer, run->iteration - edge->previous);
-        if (edge->must_wait && open)
+        const struct lane_run *open = find_open(list, edge->producer, run->iteration - edge->previous);
+        if (edge->needs_wait && open)
             fprintf(out, "      waits for task %u %s of %s %u on lane %s\n", edge->producer, producer->name,
                     iteration_noun(list), open->iteration, producer->lane->name);
     }
@@ -61,10 +61,11 @@ void print_frontier(FILE *out, const struct list *list)
 {
     const struct running *running = list->running;
     fprintf(out, "yard: no task of list %s has ended for a while; this is where each lane stands:\n", list->name);
-    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++) {
-        if (first_open(queue) >= queue->given)
+    for (const struct lane_runs *lane_runs = running->lane_runs; lane_runs < running->lane_runs + running->n_lanes;
+         lane_runs++) {
+        if (first_open(lane_runs) >= lane_runs->given)
             continue;
-        const struct queued_run *run = queued_run(queue, first_open(queue));
+        const struct lane_run *run = nth_run(lane_runs, first_open(lane_runs));
         const struct task *task = list->tasks[run->task_index];
         char position[64];
         fprintf(out, "  lane %s: task %u %s%s of %s %u has not ended\n", task->lane->name, run->task_index, task->name,
@@ -73,11 +74,11 @@ void print_frontier(FILE *out, const struct list *list)
     }
 }
 
-static void update_ended(struct queue *queue)
+static void update_ended(struct lane_runs *lane_runs)
 {
-    queue->ended = first_open(queue);
-    while (queue->ended < queue->given && has_ended(queued_flight(watched, queue, queue->ended)))
-        queue->ended++;
+    lane_runs->ended = first_open(lane_runs);
+    while (lane_runs->ended < lane_runs->given && has_ended(nth_flight(watched, lane_runs, lane_runs->ended)))
+        lane_runs->ended++;
 }
 
 static _Noreturn void *asker_main(void *unused)
@@ -86,15 +87,15 @@ static _Noreturn void *asker_main(void *unused)
     while (true) {
         pthread_mutex_lock(&flights_lock);
         if (watched)
-            for (int i = 0; i < watched->running->n_queues; i++)
-                update_ended(&watched->running->queues[i]);
+            for (int i = 0; i < watched->running->n_lanes; i++)
+                update_ended(&watched->running->lane_runs[i]);
         pthread_mutex_unlock(&flights_lock);
         nanosleep(&nap, NULL);
     }
 }
 
 struct watchdog {
-    uint64_t progress;         /* runs of tasks that were given to queues, and ends that were seen, at the last look */
+    uint64_t progress;         /* runs of tasks that were given to lanes, and ends that were seen, at the last look */
     double quiet;              /* seconds without progress */
     double since_signal;       /* those of them since a signal asked for the end */
     double quiet_when_printed; /* the value of `quiet` when the frontier was printed last */
@@ -104,12 +105,12 @@ struct watchdog {
 static void look_for_stall(struct watchdog *watchdog)
 {
     double seconds = 1e-9 * (double)nap.tv_nsec;
-    int n_queues = watched ? watched->running->n_queues : 0;
+    int n_lanes = watched ? watched->running->n_lanes : 0;
     uint64_t progress = 0, open = 0;
-    for (int i = 0; i < n_queues; i++) {
-        const struct queue *queue = &watched->running->queues[i];
-        progress += queue->given + first_open(queue);
-        open += queue->given - first_open(queue);
+    for (int i = 0; i < n_lanes; i++) {
+        const struct lane_runs *lane_runs = &watched->running->lane_runs[i];
+        progress += lane_runs->given + first_open(lane_runs);
+        open += lane_runs->given - first_open(lane_runs);
     }
     if (open && progress == watchdog->progress) {
         watchdog->quiet += seconds;

@@ -239,19 +239,19 @@ static void flash_backward(struct builder *b, const struct op *op)
     struct tensor *delta = new_gradient(b, op, ".delta", lse);
     struct tiles dq = choose_tiles(b->device, heads.hs, FLASH_DQ);
     struct tiles dkv = choose_tiles(b->device, heads.hs, FLASH_DKV);
-    struct task *task =
+    struct task *for_dq =
         LAUNCH(b, "attn.flash.dq", "flash.cl", "flash_dq", flash_grid(b, &heads, &dq),
-                               OUT(dqkv), OUT(delta),
-                               IN(dout), IN(op->out), IN(lse), IN(qkv),
-                               FLASH_SIZES(heads, dq));
-    set_work(task, &heads, FLASH_DQ);
-    task->partial = true;
-    task = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &heads, &dkv),
-                  INOUT(dqkv),
-                  IN(dout), IN(lse), IN(delta), IN(qkv),
-                  FLASH_SIZES(heads, dkv));
-    set_work(task, &heads, FLASH_DKV);
-    task->partial = true;
+                                 OUT(dqkv), OUT(delta),
+                                 IN(dout), IN(op->out), IN(lse), IN(qkv),
+                                 FLASH_SIZES(heads, dq));
+    struct task *for_dkv = LAUNCH(b, "attn.flash.dkv", "flash.cl", "flash_dkv", flash_grid(b, &heads, &dkv),
+                                  INOUT(dqkv),
+                                  IN(dout), IN(lse), IN(delta), IN(qkv),
+                                  FLASH_SIZES(heads, dkv));
+    set_work(for_dq, &heads, FLASH_DQ);
+    set_work(for_dkv, &heads, FLASH_DKV);
+    for_dq->partial = true;
+    for_dkv->partial = true;
     accumulate_gradient(b, op, qkv, dqkv);
 }
 

@@ -148,7 +148,7 @@ void add_update(struct builder *b, struct tensor *losses, struct tensor *const *
 /* ---- adamw_host.c ------------------------------------------------------------------------------------------------ */
 
 /* AdamW on the host, with the accesses and args of the kernel's task. */
-host_function adamw_on_host;
+void adamw_on_host(void *argument, const struct task *task, uint32_t iteration);
 
 /* What all elements share; cl/adamw.cl has the formulas. */
 struct adamw {

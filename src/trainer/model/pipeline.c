@@ -147,13 +147,13 @@ static void take_oldest_weights(struct turns *turns)
 
 /* DeepSeek's schedule has eight parts, three while the pipeline fills, one while it is full, four while it empties.  A
  * device has two stages, one on the way down the V and one on the way up. */
-struct folded {
+struct fold {
     int after;    /* devices after this one */
     int until;    /* devices up to this one */
     int down, up; /* the two stages */
 };
 
-static void fill_v(struct turns *turns, const struct folded *fold)
+static void fill_v(struct turns *turns, const struct fold *fold)
 {
     for (int i = 0; i < 2 * fold->after; i++)
         take_turn(turns, FORWARD, fold->down);
@@ -168,7 +168,7 @@ static void fill_v(struct turns *turns, const struct folded *fold)
     }
 }
 
-static void keep_v_full(struct turns *turns, const struct folded *fold)
+static void keep_v_full(struct turns *turns, const struct fold *fold)
 {
     int rounds = turns->micros - 2 * turns->mesh->pp + fold->until;
     for (int i = 0; i < rounds; i++) {
@@ -179,7 +179,7 @@ static void keep_v_full(struct turns *turns, const struct folded *fold)
     }
 }
 
-static void empty_v(struct turns *turns, const struct folded *fold)
+static void empty_v(struct turns *turns, const struct fold *fold)
 {
     for (int i = 0; i < fold->after; i++) {
         take_turn(turns, BACKWARD, fold->up);
@@ -200,7 +200,7 @@ static void empty_v(struct turns *turns, const struct folded *fold)
 
 static void dualpipe_v(struct turns *turns)
 {
-    const struct folded fold = {
+    const struct fold fold = {
         .after = turns->mesh->pp - 1 - turns->pp_rank,
         .until = turns->pp_rank + 1,
         .down = turns->pp_rank,

@@ -29,7 +29,7 @@ void refuse_if_foreign_folder(const char *folder)
 
 /* ---- the tensors ------------------------------------------------------------------------------------------------- */
 
-struct named {
+struct named_tensor {
     const char *bare; /* the tensor's name without prefixes */
     const struct st_tensor *tensor;
     const struct safetensors *file;
@@ -39,14 +39,14 @@ struct weights {
     const char *path; /* as the user gave it */
     struct safetensors **files;
     size_t n_files, cap_files;
-    struct named *named; /* all tensors of all files, in the order of bare names */
+    struct named_tensor *named; /* all tensors of all files, in the order of bare names */
     size_t n, cap;
 };
 
 static int by_bare_name(const void *left, const void *right)
 {
-    const struct named *a = left;
-    const struct named *b = right;
+    const struct named_tensor *a = left;
+    const struct named_tensor *b = right;
     return strcmp(a->bare, b->bare);
 }
 
@@ -71,7 +71,7 @@ static void add_named(struct weights *weights, const struct safetensors *file, c
 {
     weights->named = grow(weights->named, &weights->cap, weights->n + 1, sizeof *weights->named);
     weights->named[weights->n++] =
-        (struct named){.bare = without_prefixes(stored->name), .tensor = stored, .file = file};
+        (struct named_tensor){.bare = without_prefixes(stored->name), .tensor = stored, .file = file};
 }
 
 static struct safetensors *add_file(struct weights *weights, const char *path)
@@ -171,12 +171,12 @@ static void close_weights(struct weights *weights)
 
 static bool is_named_before(const void *item, const void *key)
 {
-    const struct named *named = item;
+    const struct named_tensor *named = item;
     return strcmp(named->bare, key) < 0;
 }
 
 /* The tensor of that bare name; NULL: there is none. */
-static struct named *find_named(struct weights *weights, const char *bare)
+static struct named_tensor *find_named(struct weights *weights, const char *bare)
 {
     size_t i = lower_bound(bare, weights->named, weights->n, sizeof *weights->named, is_named_before);
     if (i == weights->n || strcmp(weights->named[i].bare, bare) != 0)
@@ -221,9 +221,9 @@ static _Noreturn void refuse_other_tensors(struct weights *weights, const char *
     fail(EXIT_FAILED, "%s has no tensor %s: it is empty", weights->path, missing);
 }
 
-static struct named *need_named(struct weights *weights, const char *bare)
+static struct named_tensor *need_named(struct weights *weights, const char *bare)
 {
-    struct named *named = find_named(weights, bare);
+    struct named_tensor *named = find_named(weights, bare);
     if (!named)
         refuse_other_tensors(weights, bare);
     return named;
@@ -232,9 +232,9 @@ static struct named *need_named(struct weights *weights, const char *bare)
 static const char head_name[] = "lm_head.weight", embedding_name[] = "wte.weight";
 
 /* The words' matrix.  A tied model has one, under either name. */
-static struct named *need_embedding(struct weights *weights)
+static struct named_tensor *need_embedding(struct weights *weights)
 {
-    struct named *named = find_named(weights, embedding_name);
+    struct named_tensor *named = find_named(weights, embedding_name);
     if (!named)
         named = find_named(weights, head_name);
     if (!named)
@@ -256,10 +256,10 @@ static _Noreturn void refuse_shape(const struct weights *weights, const struct p
 }
 
 /* The tensor of a parameter, in the shape that the table of parameters gives it; Conv1D weights are transposed. */
-static struct named *expect_tensor(struct weights *weights, const struct param *param)
+static struct named_tensor *expect_tensor(struct weights *weights, const struct param *param)
 {
     bool is_embedding = strcmp(param->name, embedding_name) == 0;
-    struct named *named = is_embedding ? need_embedding(weights) : need_named(weights, param->name);
+    struct named_tensor *named = is_embedding ? need_embedding(weights) : need_named(weights, param->name);
     const struct st_tensor *stored = named->tensor;
     int64_t shape[2];
     shape_in_file(param, shape);
@@ -297,7 +297,7 @@ static void refuse_if_tensors_are_unknown(const struct weights *weights)
 {
     static const char *const parts[] = {"h.", "wte.", "wpe.", "ln_f.", "lm_head."};
     for (size_t i = 0; i < weights->n; i++) {
-        const struct named *named = &weights->named[i];
+        const struct named_tensor *named = &weights->named[i];
         bool mask = ends_with(named->bare, ".attn.bias") || ends_with(named->bare, ".attn.masked_bias");
         for (size_t k = 0; k < COUNT(parts); k++)
             if (!named->known && !mask && begins_with(named->bare, parts[k]))
@@ -310,7 +310,7 @@ static void refuse_if_tensors_are_unknown(const struct weights *weights)
 
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
 
-static bool same_values(const struct named *a, const struct named *b)
+static bool same_values(const struct named_tensor *a, const struct named_tensor *b)
 {
     size_t n = st_elements(a->tensor);
     if (a->tensor->n_dims != b->tensor->n_dims || n != st_elements(b->tensor) ||
@@ -325,11 +325,11 @@ static bool same_values(const struct named *a, const struct named *b)
     return same;
 }
 
-/* Is the head the embedding?  A file with one matrix means that it is.  For a file with both matrices the statements
- * decide, or, where they do not say, whether the two are equal. */
-static bool is_tied(struct weights *weights, const struct statements *statements)
+/* Returns whether the head is the embedding.  A file with one matrix means that it is.  For a file with both matrices
+ * the statements decide, or, where they do not say, whether the two are equal. */
+static bool decide_tied(struct weights *weights, const struct statements *statements)
 {
-    struct named *embedding = find_named(weights, embedding_name), *head = find_named(weights, head_name);
+    struct named_tensor *embedding = find_named(weights, embedding_name), *head = find_named(weights, head_name);
     bool both = embedding && head;
     const struct statement *by = find_tied_field(statements); /* the statement that decides; NULL: there is none */
     bool said_false = by && !says_tied(by);
@@ -378,7 +378,7 @@ struct config read_weights_config(const char *path, int heads)
                             .vocab = (int)words->shape[0],
                             .seq_len = (int)positions->shape[0]};
     expect_sizes(&said, path, &config);
-    config.tied = is_tied(weights, &said);
+    config.tied = decide_tied(weights, &said);
     config.heads = 1; /* no shape depends on it; the number is guessed when the model is known to be complete */
     check_config(&config);
     struct params *params = new_params(&config, &one_rank, 0);
@@ -397,7 +397,7 @@ void init_from_weights(struct model *model, const char *path)
     struct weights *weights = open_weights(path);
     for (int i = 0; i < model->params->n; i++) {
         const struct param *param = &model->params->items[i];
-        const struct named *named = expect_tensor(weights, param);
+        const struct named_tensor *named = expect_tensor(weights, param);
         float *values = allocate(param_elements(param), sizeof *values);
         read_floats(named->file, named->tensor, values);
         values = transpose_conv1d(param, values, FILE_TO_OURS);

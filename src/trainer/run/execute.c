@@ -25,7 +25,7 @@ static void gather_waits(struct issue *issue)
     bool by_host = task->lane->device->is_host; /* the host can wait for events of all contexts */
     int context = event_context(task);
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        if (!edge->must_wait)
+        if (!edge->needs_wait)
             continue;
         const struct task *producer = issue->list->tasks[edge->producer];
         uint32_t iteration = edge->previous ? issue->iteration - 1 : issue->iteration;

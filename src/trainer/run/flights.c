@@ -1,8 +1,8 @@
 /* flights.c - the runs of tasks that are in flight, from when they are issued until they are retired.
  *
- * A run in flight has a place among its task's flights, and one in its lane's queue.  When it has ended, it is retired:
- * its status is checked, its times are reported, its events are released, and its place among the task's flights is
- * free for a later run.  Lanes run in order, so at the head of a lane's queue stands the run that ends next.  Nothing
+ * A run in flight has a place among its task's flights, and one among its lane's runs.  When it has ended, it is
+ * retired: its status is checked, its times are reported, its events are released, and its place among the task's
+ * flights is free for a later run.  Lanes run in order, so the first of a lane's runs is the one that ends next.  Nothing
  * here waits for an end, except after a failure; wait.c does.
  *
  * Only the issuing thread retires runs.  A lane that has fallen behind delays no flights of other lanes, and nobody
@@ -24,11 +24,14 @@ struct task_flight *latest_run(const struct list *list, const struct task *task,
     return NULL;
 }
 
-struct queued_run *queued_run(const struct queue *queue, uint64_t nth) { return &queue->runs[nth % queue->cap]; }
-
-struct task_flight *queued_flight(const struct list *list, const struct queue *queue, uint64_t nth)
+struct lane_run *nth_run(const struct lane_runs *lane_runs, uint64_t nth)
 {
-    const struct queued_run *run = queued_run(queue, nth);
+    return &lane_runs->runs[nth % lane_runs->cap];
+}
+
+struct task_flight *nth_flight(const struct list *list, const struct lane_runs *lane_runs, uint64_t nth)
+{
+    const struct lane_run *run = nth_run(lane_runs, nth);
     return latest_run(list, list->tasks[run->task_index], run->iteration);
 }
 
@@ -39,12 +42,12 @@ struct task_flight *open_flight(struct list *list, const struct task *task, uint
     struct task_runs *runs = &list->running->task_runs[task->index];
     struct task_flight *flight = &runs->flights[runs->issued % MOST_RUNS];
     runs->issued++;
-    struct queue *queue = &list->running->queues[task->lane->index];
-    struct queued_run *run = queued_run(queue, queue->given);
+    struct lane_runs *lane_runs = &list->running->lane_runs[task->lane->index];
+    struct lane_run *run = nth_run(lane_runs, lane_runs->given);
     *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign, .queued = now_ns()};
     run->task_index = (uint32_t)task->index;
     run->iteration = iteration;
-    queue->given++; /* comes last: the watchdog reads all that is given */
+    lane_runs->given++; /* comes last: the watchdog reads all that is given */
     return flight;
 }
 
@@ -60,46 +63,46 @@ void note_end(struct list *list, const struct task *task, const struct task_flig
 
 void finish_flight(struct list *list, const struct task *task, struct task_flight *flight)
 {
-    struct queue *queue = &list->running->queues[task->lane->index];
+    struct lane_runs *lane_runs = &list->running->lane_runs[task->lane->index];
     if (flight->skipped)
         return;
     if (is_decided_late(task)) /* it is known only now that it was not skipped */
         tell_issued(list, task, flight);
     if (!flight->end)
-        take_times(task, flight, queue->last_end, &queue->driver_end);
+        take_times(task, flight, lane_runs->last_end, &lane_runs->driver_end);
     note_end(list, task, flight);
 }
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
-void retire_head(struct list *list, struct queue *queue)
+void retire_first(struct list *list, struct lane_runs *lane_runs)
 {
-    struct task *task = list->tasks[queued_run(queue, queue->retired)->task_index];
-    struct task_flight *flight = queued_flight(list, queue, queue->retired);
+    struct task *task = list->tasks[nth_run(lane_runs, lane_runs->retired)->task_index];
+    struct task_flight *flight = nth_flight(list, lane_runs, lane_runs->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
         report_failure(list);
     finish_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
-    queue->last_end = MAX(queue->last_end, flight->end);
+    lane_runs->last_end = MAX(lane_runs->last_end, flight->end);
     if (flight->foreign)
         release_foreign(flight->foreign, list->pool->machine->n_contexts);
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));
     list->running->task_runs[task->index].retired++;
-    queue->retired++;
+    lane_runs->retired++;
     pthread_mutex_unlock(&flights_lock);
 }
 
-/* Reports the runs of parked jobs that have ended, and frees the jobs, which are in no lane's queue. */
+/* Reports the runs of parked jobs that have ended, and frees the jobs, which are not among the runs of any lane. */
 static void retire_parked(struct list *list)
 {
     struct late_tasks *late_tasks = list->running->late_tasks;
     if (!late_tasks)
         return;
     pthread_mutex_lock(&late_tasks->lock);
-    struct job_queue ended = late_tasks->ended;
+    struct job_chain ended = late_tasks->ended;
     late_tasks->ended.first = NULL;
     pthread_mutex_unlock(&late_tasks->lock);
     for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
@@ -111,17 +114,17 @@ static void retire_parked(struct list *list)
 
 void retire_ended(struct list *list)
 {
-    for (int i = 0; i < list->running->n_queues; i++) {
-        struct queue *queue = &list->running->queues[i];
-        while (queue->retired < queue->given && has_ended(queued_flight(list, queue, queue->retired)))
-            retire_head(list, queue);
+    for (int i = 0; i < list->running->n_lanes; i++) {
+        struct lane_runs *lane_runs = &list->running->lane_runs[i];
+        while (lane_runs->retired < lane_runs->given && has_ended(nth_flight(list, lane_runs, lane_runs->retired)))
+            retire_first(list, lane_runs);
     }
     retire_parked(list);
 }
 
 /* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
-static bool is_before(const struct queued_run *a, const struct queued_run *b)
+static bool is_before(const struct lane_run *a, const struct lane_run *b)
 {
     if (a->iteration != b->iteration)
         return a->iteration < b->iteration;
@@ -131,13 +134,13 @@ static bool is_before(const struct queued_run *a, const struct queued_run *b)
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
 static _Noreturn void report_failure(struct list *list)
 {
-    const struct queued_run *first = NULL;
+    const struct lane_run *first = NULL;
     wait_lanes(list);
-    for (int i = 0; i < list->running->n_queues; i++) {
-        const struct queue *queue = &list->running->queues[i];
-        for (uint64_t nth = queue->retired; nth < queue->given; nth++) {
-            const struct queued_run *run = queued_run(queue, nth);
-            bool has_failed = event_status(queued_flight(list, queue, nth)->done) < 0;
+    for (int i = 0; i < list->running->n_lanes; i++) {
+        const struct lane_runs *lane_runs = &list->running->lane_runs[i];
+        for (uint64_t nth = lane_runs->retired; nth < lane_runs->given; nth++) {
+            const struct lane_run *run = nth_run(lane_runs, nth);
+            bool has_failed = event_status(nth_flight(list, lane_runs, nth)->done) < 0;
             if (has_failed && (!first || is_before(run, first)))
                 first = run;
         }
@@ -158,7 +161,9 @@ static void release_foreign(cl_event *foreign, int n_contexts)
 void wait_lanes(struct list *list)
 {
     const struct running *running = list->running;
-    for (const struct queue *queue = running->queues; queue < running->queues + running->n_queues; queue++)
-        if (queue->retired < queue->given)
-            clWaitForEvents(1, &queued_flight(list, queue, queue->given - 1)->done); /* an error shows in the status */
+    for (const struct lane_runs *lane_runs = running->lane_runs; lane_runs < running->lane_runs + running->n_lanes;
+         lane_runs++)
+        if (lane_runs->retired < lane_runs->given)
+            clWaitForEvents(
+                1, &nth_flight(list, lane_runs, lane_runs->given - 1)->done); /* an error shows in the status */
 }

@@ -1,24 +1,7 @@
-/* hostlane.c - threads that run jobs: those of host lanes, forwarders, and lanes of devices whose copies may be
- * skipped at the last moment (late.c).
- *
- * A job waits for events, and then its function (job_function) does what is left to do and completes user events.  A
- * host lane is a thread with a first-in-first-out list of jobs that run tasks.  No work is done in OpenCL callbacks:
- * setting a user event there deadlocks on some drivers.
- */
+/* hostlane.c - the jobs of host lanes and of forwarders: their functions, and the threads that they are given to. */
 #include "run_parts.h"
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
-
-/* Returns CL_COMPLETE, or the error of an event. */
-static cl_int wait_for_events(const struct job *job)
-{
-    cl_int status = CL_COMPLETE;
-    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: events may be of several contexts */
-        clWaitForEvents(1, &job->wait_list[i]); /* an error shows in the status, too */
-        status = MIN(status, event_status(job->wait_list[i]));
-    }
-    return status;
-}
+/* ---- host lanes -------------------------------------------------------------------------------------------------- */
 
 void do_host_task(struct job *job)
 {
@@ -39,44 +22,6 @@ void run_host_task(struct job *job, cl_int status)
     if (status == CL_COMPLETE)
         do_host_task(job);
     end_job(job, status);
-}
-
-static struct job *next_job(struct host_thread *thread)
-{
-    pthread_mutex_lock(&thread->lock);
-    thread->busy = false;
-    pthread_cond_broadcast(&thread->changed);
-    while (!thread->queue.first && !thread->stop)
-        pthread_cond_wait(&thread->changed, &thread->lock);
-    struct job *job = take_job(&thread->queue); /* NULL: the thread is to stop */
-    thread->busy = job != NULL;
-    pthread_mutex_unlock(&thread->lock);
-    return job;
-}
-
-void *run_jobs(void *argument)
-{
-    struct host_thread *thread = argument;
-    for (struct job *job = next_job(thread); job; job = next_job(thread))
-        job->when_ready(job, wait_for_events(job));
-    return NULL;
-}
-
-/* Guards the pointers to threads, *place below, while a first job starts the thread.  Two threads may give a lane's
- * forwarder its first job: the one that issues tasks, and the lane's own, whose copy may be skipped (late.c). */
-static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
-
-void give_job(struct host_thread **place, const char *name, struct job *job)
-{
-    pthread_mutex_lock(&starting);
-    if (!*place)
-        *place = start_thread(name);
-    struct host_thread *thread = *place;
-    pthread_mutex_unlock(&starting);
-    pthread_mutex_lock(&thread->lock);
-    append_job(&thread->queue, job);
-    pthread_cond_broadcast(&thread->changed);
-    pthread_mutex_unlock(&thread->lock);
 }
 
 void give_to_lane(struct job *job)

@@ -51,23 +51,23 @@ void complete_events(const struct job *job, cl_int status)
         CL(clSetUserEventStatus(job->complete[i], status));
 }
 
-/* ---- queues of jobs ---------------------------------------------------------------------------------------------- */
+/* ---- chains of jobs ---------------------------------------------------------------------------------------------- */
 
-void append_job(struct job_queue *queue, struct job *job)
+void append_job(struct job_chain *chain, struct job *job)
 {
     job->next = NULL;
-    if (queue->first)
-        queue->last->next = job;
+    if (chain->first)
+        chain->last->next = job;
     else
-        queue->first = job;
-    queue->last = job;
+        chain->first = job;
+    chain->last = job;
 }
 
-struct job *take_job(struct job_queue *queue)
+struct job *take_job(struct job_chain *chain)
 {
-    struct job *job = queue->first;
+    struct job *job = chain->first;
     if (job)
-        queue->first = job->next;
+        chain->first = job->next;
     return job;
 }
 

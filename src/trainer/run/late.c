@@ -20,8 +20,8 @@
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  *
- * A job that stands aside is in no lane's queue, and is not counted as in flight (make_room()).  So training never
- * waits for the disk and its link, however slow they are.
+ * A job that stands aside is not among the runs of any lane, and is not counted as in flight (make_room()).  So
+ * training never waits for the disk and its link, however slow they are.
  *
  * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`), and stand aside too.
  * Those of later ones that use the same bytes need not wait, and no edge says so (connects() in depend.c): a slot is
@@ -59,7 +59,7 @@ static void run_or_free(struct job *job)
     }
 }
 
-/* The iteration asks for its slot.  Its parked jobs, which come first in the queue, are then given to a thread, or
+/* The iteration asks for its slot.  Its parked jobs, which come first in the chain, are then given to a thread, or
  * freed. */
 static void request_slot(struct late_tasks *late_tasks, uint32_t iteration)
 {

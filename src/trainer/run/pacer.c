@@ -38,8 +38,8 @@ void issue_paced(const struct issue *issue, struct task_flight *flight)
 void wait_for_turn(struct issue *issue)
 {
     const struct task *task = issue->task;
-    const struct queue *queue = &issue->list->running->queues[task->lane->index];
-    if (task->lane->device->is_host || task->slot.needed || queue->retired == queue->given)
+    const struct lane_runs *lane_runs = &issue->list->running->lane_runs[task->lane->index];
+    if (task->lane->device->is_host || task->slot.needed || lane_runs->retired == lane_runs->given)
         return;
-    issue->wait_list[issue->n_wait++] = queued_flight(issue->list, queue, queue->given - 1)->done;
+    issue->wait_list[issue->n_wait++] = nth_flight(issue->list, lane_runs, lane_runs->given - 1)->done;
 }

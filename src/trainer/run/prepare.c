@@ -1,4 +1,4 @@
-/* prepare.c - prepares a finished list for running: kernels with their arguments, flights and queues. */
+/* prepare.c - prepares a finished list for running: kernels with their arguments, and room for the runs in flight. */
 #include "run_parts.h"
 
 static void free_running(struct list *list);
@@ -49,11 +49,11 @@ static void make_running(struct list *list)
     list->running = running;
     list->free_running = free_running;
     running->task_runs = allocate(list->n, sizeof *running->task_runs);
-    running->n_queues = machine->n_lanes;
-    running->queues = allocate((size_t)machine->n_lanes, sizeof *running->queues);
+    running->n_lanes = machine->n_lanes;
+    running->lane_runs = allocate((size_t)machine->n_lanes, sizeof *running->lane_runs);
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        running->queues[task->lane->index].cap += MOST_RUNS;
+        running->lane_runs[task->lane->index].cap += MOST_RUNS;
         most = MAX(most, task->n_edges);
         running->task_runs[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
         if (task->commands.compile)
@@ -62,8 +62,8 @@ static void make_running(struct list *list)
             for (size_t run = 0; run < MOST_RUNS; run++)
                 running->task_runs[i].flights[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
     }
-    for (int i = 0; i < running->n_queues; i++)
-        running->queues[i].runs = allocate(running->queues[i].cap, sizeof *running->queues[i].runs);
+    for (int i = 0; i < running->n_lanes; i++)
+        running->lane_runs[i].runs = allocate(running->lane_runs[i].cap, sizeof *running->lane_runs[i].runs);
     running->wait_list = allocate(most + 1, sizeof *running->wait_list);
 }
 
@@ -82,10 +82,10 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
 static void free_running(struct list *list)
 {
     struct running *running = list->running;
-    for (int i = 0; i < running->n_queues; i++) {
-        CHECK(running->queues[i].given == running->queues[i].retired,
+    for (int i = 0; i < running->n_lanes; i++) {
+        CHECK(running->lane_runs[i].given == running->lane_runs[i].retired,
               "list %s is freed while tasks of it are in flight", list->name);
-        free(running->queues[i].runs);
+        free(running->lane_runs[i].runs);
     }
     for (size_t i = 0; i < list->n; i++) {
         if (running->task_runs[i].kernel)
@@ -96,7 +96,7 @@ static void free_running(struct list *list)
             free(running->task_runs[i].flights[run].foreign);
     }
     free(running->task_runs);
-    free(running->queues);
+    free(running->lane_runs);
     free(running->wait_list);
     free(running);
 }

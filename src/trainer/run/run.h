@@ -10,7 +10,7 @@
  *     late       tasks that may be skipped at the last moment                        late.c
  *     pacer      lists of which the ends of tasks are held back                      pacer.c
  *     observe    tells observers what is issued and what has ended                   observe.c
- *     queues     the runs that lanes were given: for these files and a watchdog      queues.h
+ *     lane_runs  the runs that lanes were given: for these files and a watchdog      lane_runs.h
  *     parts      what these files know of each other, and nobody else                run_parts.h
  *
  * Protocol: finish_lists() once for all lists that share the arena, then execute() any number of times, drain() before
@@ -53,8 +53,8 @@ _Static_assert((int)KEPT_ENDS > (int)ISSUED_AHEAD, "the ends of all iterations t
 
 struct running {
     struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight (run_parts.h) */
-    struct queue *queues;        /* by lane: the runs that it was given (queues.h) */
-    int n_queues;
+    struct lane_runs *lane_runs; /* by lane: the runs that it was given (lane_runs.h) */
+    int n_lanes;
     cl_event *wait_list; /* room for the events that one task waits for */
     /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
     uint64_t iteration_end[KEPT_ENDS];

@@ -1,14 +1,14 @@
-/* run_parts.h - what the files of this folder know of each other.  Other folders need run.h alone, or also queues.h.
+/* run_parts.h - what the files of this folder know of each other.  Other folders need run.h alone, or also lane_runs.h.
  *
  *     list --> running --> task_runs, by task --> task_flight, by run in flight <-- job
  *                 |                                    ^
- *                 |------> queue, by lane -------> queued_run, which has its task and iteration
+ *                 |------> lane_runs, by lane ---> lane_run, which has its task and iteration
  *                 `------> late_tasks ------> jobs that are parked
  *
  * A *flight* is the run of a task that has been issued and is not retired yet:
  *
- *     issue     open_flight(), tell_issued()                      the run is in flight, and in its lane's queue
- *     look      queued_run(), queued_flight(), has_ended()
+ *     issue     open_flight(), tell_issued()                      the run is in flight, and among its lane's runs
+ *     look      nth_run(), nth_flight(), has_ended()
  *     retire    note_end(), which calls tell_ended()              its times are known, and its place is free
  *
  * All but jobs belongs to the thread that issues.  Another thread that looks at flights holds flights_lock.  A job
@@ -17,7 +17,7 @@
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
-#include "queues.h" /* brings: queue, queued_run, flights_lock */
+#include "lane_runs.h" /* brings: lane_runs, lane_run, flights_lock */
 
 /* ---- runs, by task ----------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ struct task_runs {                         /* the runs of one task */
 
 /* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
-/* A flight for a run that is issued now, which its lane's queue has last.  The list owns it. */
+/* A flight for a run that is issued now, which is the last of its lane's runs.  The list owns it. */
 struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration);
 
 /* Call it when the run has ended: takes its times, if nobody has written them, and calls note_end().  If the task might
@@ -40,8 +40,8 @@ void finish_flight(struct list *list, const struct task *task, struct task_fligh
 /* Call it when the task has run and its times are known: notes them for the iteration, and tells observers. */
 void note_end(struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* The run at the queue's head has ended: finishes its flight, and frees its place. */
-void retire_head(struct list *list, struct queue *queue);
+/* The first of the lane's runs has ended: finishes its flight, and frees its place. */
+void retire_first(struct list *list, struct lane_runs *lane_runs);
 
 /* ---- wait.c ------------------------------------------------------------------------------------------------------ */
 
@@ -94,9 +94,9 @@ struct job;
  * and at last calls end_job(), as these two do.  pacer.c has others, and late.c, where a run that stood aside keeps its
  * job until it is retired. */
 typedef void job_function(struct job *job, cl_int status);
-job_function run_host_task;         /* runs a task of the host */
-job_function end_job;               /* completes the user events by which tasks wait for the job, and frees it */
-void do_host_task(struct job *job); /* calls the task's function, and writes the times of the run */
+void run_host_task(struct job *job, cl_int status); /* runs a task of the host */
+void end_job(struct job *job, cl_int status); /* completes the events by which tasks wait for the job, and frees it */
+void do_host_task(struct job *job);           /* calls the task's function, and writes the times of the run */
 
 struct job { /* what a thread is given: it waits for events, and then calls the job's function */
     job_function *when_ready;
@@ -107,14 +107,14 @@ struct job { /* what a thread is given: it waits for events, and then calls the 
     cl_uint n_wait, n_complete;
     cl_event *wait_list;                 /* those that it waits for; the job owns the array, and retains the events */
     cl_event complete[MOST_DEVICES + 1]; /* those that it is to complete, at most one in each context; retained too */
-    struct job *next;                    /* the next one in its queue */
+    struct job *next;                    /* the next one in its chain */
 };
 
-struct job_queue {
-    struct job *first, *last; /* NULL, and undefined: the queue is empty */
+struct job_chain {
+    struct job *first, *last; /* NULL, and undefined: the chain is empty */
 };
-void append_job(struct job_queue *queue, struct job *job);
-struct job *take_job(struct job_queue *queue); /* takes the first one out of the queue; NULL: it is empty */
+void append_job(struct job_chain *chain, struct job *job);
+struct job *take_job(struct job_chain *chain); /* takes the first one out of the chain; NULL: it is empty */
 
 /* A job for a run that is being issued, whose flight is given; give it to a thread, or to free_job().  The first waits
  * for the same events as the run, the second for none yet. */
@@ -140,14 +140,12 @@ struct host_thread {
     pthread_t thread;
     pthread_mutex_t lock;   /* guards the fields below */
     pthread_cond_t changed; /* one of them has changed */
-    struct job_queue queue; /* jobs that have not been taken */
+    struct job_chain jobs;  /* those that have not been taken */
     bool busy;              /* a job has been taken and not finished */
-    bool stop;              /* the thread is to end when its queue is empty */
+    bool stop;              /* the thread is to end when it has no more jobs */
 };
 
-struct host_thread *start_thread(const char *name); /* for a lane of that name */
-void *run_jobs(void *host_thread);                  /* what the thread does until it is stopped */
-void wait_until_idle(struct host_thread *thread);   /* waits until all its jobs are finished; thread may be NULL */
+void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
 /* ---- forwarders: hostlane.c -------------------------------------------------------------------------------------- */
 
@@ -168,8 +166,8 @@ struct late_tasks { /* what late.c knows of a list whose tasks that need a slot 
     void *context;           /* the first argument of `ask` */
     pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */
     uint32_t last_request;   /* the last iteration that has asked */
-    struct job_queue parked; /* jobs whose iterations have not asked, in list order */
-    struct job_queue ended;  /* parked jobs that have ended, in the order of their ends */
+    struct job_chain parked; /* jobs whose iterations have not asked, in list order */
+    struct job_chain ended;  /* parked jobs that have ended, in the order of their ends */
 };
 
 /* Hands a task of which is_decided_late() says yes to the thread of its lane. */
@@ -195,7 +193,8 @@ void wait_for_turn(struct issue *issue);
 /* Issues a device's task of a list with a pacer, which runs for certain. */
 void issue_paced(const struct issue *issue, struct task_flight *flight);
 
-job_function run_paced; /* does what run_host_task() does, and then lets the pacer hold the end back */
+/* A job_function: does what run_host_task() does, and then lets the pacer hold the end back. */
+void run_paced(struct job *job, cl_int status);
 
 /* The run has ended: if its list has a pacer, returns when this releases the run. */
 void hold_back(const struct job *job);

@@ -1,7 +1,47 @@
-/* thread.c - starts and stops the threads that run jobs, and waits until they are idle. */
+/* thread.c - threads that run jobs: those of host lanes, forwarders, and lanes of devices whose copies may be skipped
+ * at the last moment (late.c).
+ *
+ * A thread runs its jobs in the order in which they were given to it.  A job waits for events, and then its function
+ * (job_function) does what is left to do and completes user events.  No work is done in OpenCL callbacks: setting a
+ * user event there deadlocks on some drivers.
+ */
 #include "run_parts.h"
 
-struct host_thread *start_thread(const char *name)
+/* Returns CL_COMPLETE, or the error of an event. */
+static cl_int wait_for_events(const struct job *job)
+{
+    cl_int status = CL_COMPLETE;
+    for (cl_uint i = 0; i < job->n_wait; i++) { /* one by one: events may be of several contexts */
+        clWaitForEvents(1, &job->wait_list[i]); /* an error shows in the status, too */
+        status = MIN(status, event_status(job->wait_list[i]));
+    }
+    return status;
+}
+
+static struct job *next_job(struct host_thread *thread)
+{
+    pthread_mutex_lock(&thread->lock);
+    thread->busy = false;
+    pthread_cond_broadcast(&thread->changed);
+    while (!thread->jobs.first && !thread->stop)
+        pthread_cond_wait(&thread->changed, &thread->lock);
+    struct job *job = take_job(&thread->jobs); /* NULL: the thread is to stop */
+    thread->busy = job != NULL;
+    pthread_mutex_unlock(&thread->lock);
+    return job;
+}
+
+/* What a thread does until it is stopped. */
+static void *run_jobs(void *argument)
+{
+    struct host_thread *thread = argument;
+    for (struct job *job = next_job(thread); job; job = next_job(thread))
+        job->when_ready(job, wait_for_events(job));
+    return NULL;
+}
+
+/* Starts the thread of a lane of that name. */
+static struct host_thread *start_thread(const char *name)
 {
     struct host_thread *thread = allocate(1, sizeof *thread);
     pthread_mutex_init(&thread->lock, NULL);
@@ -20,12 +60,31 @@ struct host_thread *start_thread(const char *name)
     return thread;
 }
 
+/* Guards the pointers to threads, *place below, while a first job starts the thread.  Two threads may give a lane's
+ * forwarder its first job: the one that issues tasks, and the lane's own, whose copy may be skipped (late.c). */
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+
+void give_job(struct host_thread **place, const char *name, struct job *job)
+{
+    pthread_mutex_lock(&starting);
+    if (!*place)
+        *place = start_thread(name);
+    struct host_thread *thread = *place;
+    pthread_mutex_unlock(&starting);
+    pthread_mutex_lock(&thread->lock);
+    append_job(&thread->jobs, job);
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->lock);
+}
+
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+
 void wait_until_idle(struct host_thread *thread)
 {
     if (!thread)
         return;
     pthread_mutex_lock(&thread->lock);
-    while (thread->busy || thread->queue.first)
+    while (thread->busy || thread->jobs.first)
         pthread_cond_wait(&thread->changed, &thread->lock);
     pthread_mutex_unlock(&thread->lock);
 }

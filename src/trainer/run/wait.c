@@ -1,7 +1,7 @@
 /* wait.c - waits until runs have ended, and retires them.
  *
  *     make_room()      waits until an iteration may be issued
- *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_queue_until(), and
+ *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_lane_until(), and
  *                      retires them; retire_all() waits for all runs
  *     drain()          waits for all runs, and for the threads that end them
  *
@@ -12,10 +12,10 @@
 
 /* The number of the first run of the lane that comes after that iteration; if none has been given yet, the number that
  * it will have. */
-static uint64_t first_run_after(const struct queue *queue, uint32_t iteration)
+static uint64_t first_run_after(const struct lane_runs *lane_runs, uint32_t iteration)
 {
-    uint64_t nth = queue->retired;
-    while (nth < queue->given && queued_run(queue, nth)->iteration <= iteration)
+    uint64_t nth = lane_runs->retired;
+    while (nth < lane_runs->given && nth_run(lane_runs, nth)->iteration <= iteration)
         nth++;
     return nth;
 }
@@ -28,50 +28,50 @@ static uint64_t first_run_after(const struct queue *queue, uint32_t iteration)
  * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
  * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
  * wait does not grow beyond about a millisecond (see the head of this file). */
-static void retire_queue_until(struct list *list, struct queue *queue, uint32_t iteration)
+static void retire_lane_until(struct list *list, struct lane_runs *lane_runs, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    uint64_t until = first_run_after(queue, iteration);
+    uint64_t until = first_run_after(lane_runs, iteration);
     uint64_t at_once = 1; /* how many runs one wait is for */
-    while (queue->retired < until) {
-        uint64_t next = MIN(until, queue->retired + at_once), start = now_ns();
-        clWaitForEvents(1, &queued_flight(list, queue, next - 1)->done); /* retire_head() finds an error */
+    while (lane_runs->retired < until) {
+        uint64_t next = MIN(until, lane_runs->retired + at_once), start = now_ns();
+        clWaitForEvents(1, &nth_flight(list, lane_runs, next - 1)->done); /* retire_first() finds an error */
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
             at_once *= 2;
         else if (waited > LONG_NS && at_once > 1)
             at_once /= 2;
-        while (queue->retired < next)
-            retire_head(list, queue);
+        while (lane_runs->retired < next)
+            retire_first(list, lane_runs);
         retire_ended(list);
     }
 }
 
 enum lanes_waited { COMPUTE_LANES, OTHER_LANES };
 
-/* Compute lanes come first: a thread that waits for them may compute meanwhile (retire_queue_until()), one that
+/* Compute lanes come first: a thread that waits for them may compute meanwhile (retire_lane_until()), one that
  * waits for a host task does not. */
 static void retire_lanes_until(struct list *list, uint32_t iteration, enum lanes_waited lanes)
 {
-    for (int i = 0; i < list->running->n_queues; i++) {
+    for (int i = 0; i < list->running->n_lanes; i++) {
         bool computes = list->pool->machine->lanes[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            retire_queue_until(list, &list->running->queues[i], iteration);
+            retire_lane_until(list, &list->running->lane_runs[i], iteration);
     }
 }
 
 void retire_until(struct list *list, const struct task *task, uint32_t iteration)
 {
     retire_lanes_until(list, iteration, COMPUTE_LANES);
-    retire_queue_until(list, &list->running->queues[task->lane->index], iteration);
+    retire_lane_until(list, &list->running->lane_runs[task->lane->index], iteration);
 }
 
 bool is_computed(const struct list *list, uint32_t iteration)
 {
     const struct running *running = list->running;
-    for (int i = 0; i < running->n_queues; i++)
+    for (int i = 0; i < running->n_lanes; i++)
         if (list->pool->machine->lanes[i]->kind == LANE_COMPUTE &&
-            first_run_after(&running->queues[i], iteration) > running->queues[i].retired)
+            first_run_after(&running->lane_runs[i], iteration) > running->lane_runs[i].retired)
             return false;
     return true;
 }
@@ -83,8 +83,8 @@ void make_room(struct list *list, uint32_t iteration)
     for (size_t i = 0; i < list->n; i++) {
         const struct task_runs *runs = &list->running->task_runs[i];
         if (runs->issued - runs->retired == MOST_RUNS)
-            retire_queue_until(list, &list->running->queues[list->tasks[i]->lane->index],
-                               runs->flights[runs->retired % MOST_RUNS].iteration);
+            retire_lane_until(list, &list->running->lane_runs[list->tasks[i]->lane->index],
+                              runs->flights[runs->retired % MOST_RUNS].iteration);
     }
 }
 

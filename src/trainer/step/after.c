@@ -74,27 +74,37 @@ static int by_consumer(const void *left, const void *right)
     return BY(a->consumer, b->consumer, BY(a->previous, b->previous, COMPARE(a->producer, b->producer)));
 }
 
+struct wait_array {
+    struct listed_wait *items;
+    size_t n, cap;
+};
+
+static void add_wait(struct wait_array *waits, struct listed_wait wait)
+{
+    waits->items = grow(waits->items, &waits->cap, waits->n + 1, sizeof *waits->items);
+    waits->items[waits->n++] = wait;
+}
+
+/* Adds the waits of the consumer's tasks for those of the producer. */
+static void add_waits_of_origin(struct wait_array *waits, const struct origins *origins, const struct origin_wait *wait)
+{
+    for (int k = origins->last[wait->consumer]; k != NONE; k = origins->before[k])
+        for (int i = origins->last[wait->producer]; i != NONE; i = origins->before[i])
+            if (i < k || wait->previous)
+                add_wait(waits, (struct listed_wait){.producer = i, .consumer = k, .previous = wait->previous});
+}
+
 struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
 {
     struct origins origins = new_origins(list);
-    struct listed_wait *waits = NULL;
-    size_t cap = 0;
-    *n = 0;
-    for (const struct origin_wait *wait = list->origin_waits; wait < list->origin_waits + list->n_origin_waits;
-         wait++) {
-        for (int k = origins.last[wait->consumer]; k != NONE; k = origins.before[k]) {
-            for (int i = origins.last[wait->producer]; i != NONE; i = origins.before[i]) {
-                if (i < k || wait->previous) {
-                    waits = grow(waits, &cap, *n + 1, sizeof *waits);
-                    waits[(*n)++] = (struct listed_wait){.producer = i, .consumer = k, .previous = wait->previous};
-                }
-            }
-        }
-    }
-    SORT(waits, *n, by_consumer);
+    struct wait_array waits = {0};
+    for (size_t i = 0; i < list->n_origin_waits; i++)
+        add_waits_of_origin(&waits, &origins, &list->origin_waits[i]);
+    SORT(waits.items, waits.n, by_consumer);
     free(origins.last);
     free(origins.before);
-    return waits;
+    *n = waits.n;
+    return waits.items;
 }
 
 /* ---- gates ------------------------------------------------------------------------------------------------------- */
@@ -119,16 +129,16 @@ static size_t collect_openers(const struct list *list, int *openers)
 
 struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
 {
-    struct listed_wait *waits = collect_listed_waits(list, n);
-    size_t cap = *n;
+    struct wait_array waits = {0};
+    waits.items = collect_listed_waits(list, &waits.n);
+    waits.cap = waits.n;
     int *openers = allocate(list->n, sizeof *openers);
     size_t n_openers = collect_openers(list, openers);
     for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++) {
-            waits = grow(waits, &cap, *n + 1, sizeof *waits);
-            waits[(*n)++] = (struct listed_wait){.producer = openers[k], .consumer = (int)i};
-        }
-    SORT(waits, *n, by_consumer);
+        for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++)
+            add_wait(&waits, (struct listed_wait){.producer = openers[k], .consumer = (int)i});
+    SORT(waits.items, waits.n, by_consumer);
     free(openers);
-    return waits;
+    *n = waits.n;
+    return waits.items;
 }

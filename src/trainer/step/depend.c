@@ -166,7 +166,7 @@ void depend(struct list *list, enum edges_wanted wanted)
         const struct task *task = list->tasks[i];
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             struct task *producer = list->tasks[edge->producer];
-            if (!edge->must_wait)
+            if (!edge->needs_wait)
                 continue;
             producer->flush = true;
             if (!task->lane->device->is_host && event_context(producer) != event_context(task))

@@ -167,7 +167,7 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n);
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 
-/* Fills in every task's edges with their `must_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which
+/* Fills in every task's edges with their `needs_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which
  * follow from addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
 

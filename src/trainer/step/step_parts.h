@@ -107,7 +107,7 @@ struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
 
 /* ---- waits.c ----------------------------------------------------------------------------------------------------- */
 
-/* Hands each task its edges, which fill_edges() has found, and sets edge->must_wait of each. */
+/* Hands each task its edges, which fill_edges() has found, and sets edge->needs_wait of each. */
 void mark_waits(struct list *list);
 
 #endif

@@ -95,7 +95,7 @@ struct edge {          /* it is in the list of its consumer, the task that waits
     uint32_t producer; /* the producer's position in the list */
     bool previous;     /* the producer ran in the previous iteration */
     enum edge_kind kind;
-    bool must_wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
+    bool needs_wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
 
 /* ---- what only a few tasks have, beside the structs of when.h ---------------------------------------------------- */

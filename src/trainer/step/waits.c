@@ -97,7 +97,7 @@ static void choose_waits(struct clocks *clocks, int node, int *ended)
             continue; /* before the first round */
         if (tracked && producer_node <= ended[lane])
             continue; /* the wait follows from others, and so does all that was known there */
-        crossing->edge->must_wait |= tracked;
+        crossing->edge->needs_wait |= tracked;
         if (!crossing->always_runs)
             continue;
         if (tracked)

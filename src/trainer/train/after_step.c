@@ -64,19 +64,19 @@ void after_step(struct loop_state *loop_state, uint32_t step)
     struct trainer *trainer = loop_state->trainer;
     const struct settings *settings = trainer->settings;
     bool is_last = step == loop_state->last;
-    bool does_evaluate =
+    bool is_evaluation_due =
         trainer->eval_list && loop_state->evaluated_step != step && (is_last || falls_on(settings->val_every, step));
-    bool does_save = settings->save && (is_last || falls_on(settings->save_every, step));
+    bool is_save_due = settings->save && (is_last || falls_on(settings->save_every, step));
     bool is_loss_finite = true;
-    if (!does_evaluate && !does_save && !is_last)
+    if (!is_evaluation_due && !is_save_due && !is_last)
         return;
     show_results(loop_state, step);
     drain_except_disk(trainer->train_list);
     calibrate_clocks(trainer->machine);
     loop_state->not_finite = find_not_finite_parameter(trainer->model);
-    if (does_save) /* before the evaluation, during which a second interrupt may come */
+    if (is_save_due) /* before the evaluation, during which a second interrupt may come */
         save_run(loop_state, step);
-    if (does_evaluate)
+    if (is_evaluation_due)
         is_loss_finite = evaluate_model(loop_state, step);
     if (loop_state->not_finite || !is_loss_finite) {
         tell_steps_ended(trainer);

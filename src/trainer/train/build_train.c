@@ -16,32 +16,32 @@
  */
 #include "train_parts.h"
 
-struct list_build { /* the train list while it is built */
+struct train_tapes { /* the tapes of a step, and what its tasks are added with */
     struct trainer *trainer;
     struct builder *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
      * [((micro * stages + stage) * dp + dp_rank) * tp + tp_rank]. */
-    struct tape *tapes;
+    struct tape *items;
 };
 
-static void send_gradients(struct list_build *list_build, int stage, int micro);
-static void free_tapes(struct list_build *list_build, int stage, int micro);
+static void send_gradients(struct train_tapes *train_tapes, int stage, int micro);
+static void free_tapes(struct train_tapes *train_tapes, int stage, int micro);
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct list_build *list_build, int stage, int micro, int dp_rank, int tp_rank)
+static struct tape *tape_at(const struct train_tapes *train_tapes, int stage, int micro, int dp_rank, int tp_rank)
 {
-    const struct mesh *mesh = &list_build->trainer->mesh;
+    const struct mesh *mesh = &train_tapes->trainer->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &list_build->tapes[i * mesh->tp + tp_rank];
+    return &train_tapes->items[i * mesh->tp + tp_rank];
 }
 
 /* How many tapes a stage has of a micro-batch.  They are side by side, and tape k is of tensor-parallel rank
  * k % tp. */
-static int count_tapes(const struct list_build *list_build)
+static int count_tapes(const struct train_tapes *train_tapes)
 {
-    return list_build->trainer->mesh.dp * list_build->trainer->mesh.tp;
+    return train_tapes->trainer->mesh.dp * train_tapes->trainer->mesh.tp;
 }
 
 /* The gradient group (--grad-groups) to which a micro-batch belongs. */
@@ -52,21 +52,21 @@ static int grad_group_of(const struct trainer *trainer, int micro)
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
  * sums them up. */
-static void add_head(struct list_build *list_build, struct tensor *out, int micro, int dp_rank, int tp_rank)
+static void add_head(struct train_tapes *train_tapes, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
-    struct trainer *trainer = list_build->trainer;
+    struct trainer *trainer = train_tapes->trainer;
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
-    struct tensor *logits = gpt_head(list_build->b, out);
+    struct tensor *logits = gpt_head(train_tapes->b, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->kept_logits = logits;
     struct tensor *total = tp_rank == 0 ? trainer->rank_totals[dp_rank] : NULL;
-    cross_entropy(list_build->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
+    cross_entropy(train_tapes->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct list_build *list_build, int stage, int micro)
+static void add_forwards(struct train_tapes *train_tapes, int stage, int micro)
 {
-    struct trainer *trainer = list_build->trainer;
+    struct trainer *trainer = train_tapes->trainer;
     int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
@@ -75,14 +75,14 @@ static void add_forwards(struct list_build *list_build, int stage, int micro)
         if (stage == 0)
             add_batch(trainer->train_list, feed, prepare_batch);
         for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-            begin_tp_rank(list_build->b, tp_rank);
-            struct tape *tape = tape_at(list_build, stage, micro, dp_rank, tp_rank);
-            const struct tape *before = tape_at(list_build, stage - 1, micro, dp_rank, tp_rank);
-            *tape = new_tape(list_build->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
-            forward_stage(list_build->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
+            begin_tp_rank(train_tapes->b, tp_rank);
+            struct tape *tape = tape_at(train_tapes, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(train_tapes, stage - 1, micro, dp_rank, tp_rank);
+            *tape = new_tape(train_tapes->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
+            forward_stage(train_tapes->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(list_build, tape->out, micro, dp_rank, tp_rank);
-            end_tp_rank(list_build->b);
+                add_head(train_tapes, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(train_tapes->b);
         }
     }
     begin[dp] = trainer->train_list->n;
@@ -91,23 +91,23 @@ static void add_forwards(struct list_build *list_build, int stage, int micro)
 }
 
 /* Adds the backward of a unit on all ranks. */
-static void add_unit_backward(struct list_build *list_build, const struct turn *turn, int unit)
+static void add_unit_backward(struct train_tapes *train_tapes, const struct turn *turn, int unit)
 {
-    struct tape *tapes = tape_at(list_build, turn->stage, turn->micro, 0, 0);
-    for (int k = 0; k < count_tapes(list_build); k++) {
-        begin_tp_rank(list_build->b, k % list_build->trainer->mesh.tp);
-        on_tape(list_build->b, &tapes[k], ROLE_BACKWARD);
-        backward(list_build->b, unit, turn->computation);
-        end_tp_rank(list_build->b);
+    struct tape *tapes = tape_at(train_tapes, turn->stage, turn->micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_tapes); k++) {
+        begin_tp_rank(train_tapes->b, k % train_tapes->trainer->mesh.tp);
+        on_tape(train_tapes->b, &tapes[k], ROLE_BACKWARD);
+        backward(train_tapes->b, unit, turn->computation);
+        end_tp_rank(train_tapes->b);
     }
 }
 
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
-static void add_backwards(struct list_build *list_build, const struct turn *turn)
+static void add_backwards(struct train_tapes *train_tapes, const struct turn *turn)
 {
-    const struct trainer *trainer = list_build->trainer;
+    const struct trainer *trainer = train_tapes->trainer;
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
@@ -116,23 +116,23 @@ static void add_backwards(struct list_build *list_build, const struct turn *turn
     bool ends_step = has_weights && micro == trainer->micros - 1;
     bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
-        add_unit_backward(list_build, turn, unit);
+        add_unit_backward(train_tapes, turn, unit);
         if (ends_group)
-            end_grad_group(list_build->b, unit, grad_group);
+            end_grad_group(train_tapes->b, unit, grad_group);
         if (!ends_step)
             continue;
-        send_unit(list_build->b, unit);
+        send_unit(train_tapes->b, unit);
         if (is_alone)
-            reduce_unit(list_build->b, unit);
+            reduce_unit(train_tapes->b, unit);
         else if (unit < end - 1)
-            reduce_unit(list_build->b, unit + 1);
+            reduce_unit(train_tapes->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(list_build, stage, micro);
+        send_gradients(train_tapes, stage, micro);
     if (ends_step && !is_alone)
-        reduce_unit(list_build->b, first);
+        reduce_unit(train_tapes->b, first);
     if (has_weights)
-        free_tapes(list_build, stage, micro);
+        free_tapes(train_tapes, stage, micro);
 }
 
 /* Is this turn the forward after which the step's losses are complete? */
@@ -153,14 +153,14 @@ void build_train(struct trainer *trainer)
                                    trainer->micro_batch, trainer->seq_len);
     b.backward_wanted = true;
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct list_build list_build = {.trainer = trainer, .b = &b, .tapes = allocate(count, sizeof(struct tape))};
+    struct train_tapes train_tapes = {.trainer = trainer, .b = &b, .items = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_losses(trainer);
     for (size_t i = 0; i < n; i++) {
         if (turns[i].computation == FORWARD)
-            add_forwards(&list_build, turns[i].stage, turns[i].micro);
+            add_forwards(&train_tapes, turns[i].stage, turns[i].micro);
         else
-            add_backwards(&list_build, &turns[i]);
+            add_backwards(&train_tapes, &turns[i]);
         if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
             release_updates(&b, losses, trainer->rank_totals);
@@ -171,24 +171,24 @@ void build_train(struct trainer *trainer)
     add_update(&b, losses, trainer->rank_totals);
     add_report(trainer);
     end_build(&b);
-    free(list_build.tapes);
+    free(train_tapes.items);
     free(turns);
 }
 
 /* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 /* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct list_build *list_build, int stage, int micro)
+static void send_gradients(struct train_tapes *train_tapes, int stage, int micro)
 {
-    struct tape *tapes = tape_at(list_build, stage, micro, 0, 0);
-    const struct tape *before = tape_at(list_build, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(list_build); k++)
-        send_gradient(list_build->b, &tapes[k], &before[k]);
+    struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
+    const struct tape *before = tape_at(train_tapes, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_tapes); k++)
+        send_gradient(train_tapes->b, &tapes[k], &before[k]);
 }
 
-static void free_tapes(struct list_build *list_build, int stage, int micro)
+static void free_tapes(struct train_tapes *train_tapes, int stage, int micro)
 {
-    const struct tape *tapes = tape_at(list_build, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(list_build); k++)
+    const struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_tapes); k++)
         free(tapes[k].ops);
 }

@@ -95,8 +95,8 @@ static const char *explain_write(int error)
 static void append_line(struct log *log, const char *line, size_t n)
 {
     struct stat before;
-    bool regular = fstat(log->file, &before) == 0 && S_ISREG(before.st_mode);
-    if (regular && before.st_nlink == 0) {
+    bool is_regular = fstat(log->file, &before) == 0 && S_ISREG(before.st_mode);
+    if (is_regular && before.st_nlink == 0) {
         lose_log(log, "it was removed while it was written");
         return;
     }
@@ -104,7 +104,7 @@ static void append_line(struct log *log, const char *line, size_t n)
     if (done == n)
         return;
     char *why = format_string("%s; %s", strerror(errno), explain_write(errno));
-    if (regular && done && ftruncate(log->file, before.st_size) != 0)
+    if (is_regular && done && ftruncate(log->file, before.st_size) != 0)
         append_text(&why, " (its last line is cut)");
     lose_log(log, why);
     free(why);

@@ -15,7 +15,7 @@
 static bool is_only_saved(const struct loop_state *loop_state);
 static void check_guards(struct machine *machine);
 
-void run_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
+void issue_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ static bool shows_next(const struct loop_state *loop_state, uint32_t step)
     uint32_t next = loop_state->shown + 1;
     if (next > step)
         return false;
-    return loop_state->shown + RESULTS <= step || has_result(loop_state->trainer, next);
+    return loop_state->shown + RESULTS <= step || poll_result(loop_state->trainer, next);
 }
 
 /* Trains up to the last step.  If an interrupt comes while after_step() evaluates or saves, the step becomes the last
@@ -36,7 +36,7 @@ static void loop_over_steps(struct loop_state *loop_state)
     struct trainer *trainer = loop_state->trainer;
     bool has_work = loop_state->shown < loop_state->last || is_only_saved(loop_state);
     for (uint32_t step = loop_state->shown + 1; step <= loop_state->last; step++) {
-        run_step(trainer, step);
+        issue_step(trainer, step);
         take_signals_back(); /* a kernel that was compiled for this step may have replaced our handlers */
         while (shows_next(loop_state, step))
             show_results(loop_state, loop_state->shown + 1);

@@ -13,7 +13,7 @@ const struct result *step_result(struct trainer *trainer, uint32_t step)
     return result;
 }
 
-bool has_result(struct trainer *trainer, uint32_t step)
+bool poll_result(struct trainer *trainer, uint32_t step)
 {
     retire_ended(trainer->train_list);
     return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);

@@ -1,7 +1,7 @@
 /* train.h - from settings to a running trainer.
  *
  *     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | LIST_EVAL | OPEN_DATA);
- *     run_step(trainer, 1);  run_step(trainer, 2);  step_result(trainer, 1)->loss ...    as train_loop() does
+ *     issue_step(trainer, 1);  issue_step(trainer, 2);  step_result(trainer, 1)->loss ...    as train_loop() does
  *     free_trainer(trainer);
  *
  * A user's mistake, a device without room or a file that cannot be read ends the program with a sentence.
@@ -64,7 +64,6 @@ struct trainer {
 
     /* what the trainer trains, and where */
     struct machine *machine;
-    bool separate; /* each device has a context of its own */
     struct pool *pool;
     struct mesh mesh;
     const struct turn_order *turn_order; /* of micro-batches in a pipeline of mesh.pp devices */
@@ -163,14 +162,15 @@ _Noreturn void refuse_other_sizes(const char *path, const struct config *its);
 enum exit_code train_loop(struct trainer *trainer);
 
 /* Issues that training step, as soon as the step ISSUED_AHEAD before it has been computed. */
-void run_step(struct trainer *trainer, uint32_t step);
+void issue_step(struct trainer *trainer, uint32_t step);
 
 /* ---- results.c --------------------------------------------------------------------------------------------------- */
 
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *trainer, uint32_t step);
 
-bool has_result(struct trainer *trainer, uint32_t step); /* would step_result() return at once? */
+/* Retires runs that have ended.  true: the result of that step is there, so step_result() would return at once. */
+bool poll_result(struct trainer *trainer, uint32_t step);
 
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */
 _Noreturn void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result);

@@ -20,7 +20,9 @@ void free_feeds(struct trainer *trainer);
 
 /* The feed of a micro-batch of the train list, on that data-parallel rank. */
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
-host_function prepare_batch; /* its argument is a struct feed, as that of the other functions that fill batches */
+
+/* The host_function of batch.prepare; like the others that fill batches, it is given a struct feed. */
+void prepare_batch(void *feed, const struct task *task, uint32_t iteration);
 
 /* A task that fills a batch begins with the first of these, which returns where the tokens are, and ends with the
  * second: see feed.c. */

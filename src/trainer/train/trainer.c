@@ -45,9 +45,10 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE};
     trainer->is_draft = wanted & ONLY_DRAFT;
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
-    trainer->machine = ask_machine(trainer);
+    bool separate; /* does each device have a context of its own? */
+    trainer->machine = ask_choose_machine(trainer, &separate);
     if (!trainer->machine) /* devices as -d says */
-        trainer->machine = open_machine_for(settings, trainer->separate);
+        trainer->machine = open_machine_for(settings, separate);
     set_mesh(trainer);
     set_batch(trainer, wanted);
     new_feeds(trainer);

@@ -100,8 +100,8 @@ TEST(verify_sees_an_update_that_is_not_gated)
     size_t dropped = 0;
     for (struct edge *edge = adam->edges; edge < adam->edges + adam->n_edges; edge++)
         if (edge->producer == 1 && !edge->previous) {
-            assert_true(edge->must_wait);
-            edge->must_wait = false;
+            assert_true(edge->needs_wait);
+            edge->needs_wait = false;
             dropped++;
         }
     assert_int_equal(dropped, 1);
@@ -122,7 +122,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
     finish_list(list);
     expect_sound("the list", list, NULL);
     for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
-        edge->must_wait &= edge->producer != 0;
+        edge->needs_wait &= edge->producer != 0;
     expect_wrong("the list", verify(list, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list_and_machine(list);
 }
@@ -187,7 +187,7 @@ TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
     for (int k = 0; k < 4; k++) {
         struct list *list = read_list_text("%s", text);
-        struct edge edge = {.producer = 1, .must_wait = k != 1, .previous = k == 2};
+        struct edge edge = {.producer = 1, .needs_wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < list->n; i++)
             list->tasks[i]->slot.needed = true;
         list->tasks[1]->condition.needs = k == 3;
@@ -236,7 +236,7 @@ TEST(tasks_wait_for_those_that_are_named)
     assert_int_equal(again->n_edges, 1);
     assert_int_equal(again->edges[0].producer, 3);
     assert_true(again->edges[0].previous);
-    assert_true(again->edges[0].must_wait);
+    assert_true(again->edges[0].needs_wait);
     assert_int_equal(end->n_edges, 3);
     expect_number("work", simulation->moments[1].start, 1);
     expect_number("sum", simulation->moments[4].start, 1 + 4 + 2);
@@ -303,8 +303,8 @@ TEST(verify_sees_a_task_that_does_not_wait)
     };
     for (size_t i = 0; i < COUNT(dropped); i++) {
         struct list *list = read_text_list(RELAY);
-        assert_true(list->tasks[dropped[i].task]->edges[0].must_wait);
-        list->tasks[dropped[i].task]->edges[0].must_wait = false;
+        assert_true(list->tasks[dropped[i].task]->edges[0].needs_wait);
+        list->tasks[dropped[i].task]->edges[0].needs_wait = false;
         expect_wrong("the list", verify(list, NULL), dropped[i].says);
         free_list_and_machine(list);
     }

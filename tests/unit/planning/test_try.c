@@ -212,7 +212,7 @@ static bool *all_paths(const struct list *list)
             if (before[late * nodes + early] && !skipped)
                 continue;
             for (size_t e = 0; e < task->n_edges; e++)
-                direct |= task->edges[e].must_wait && task->edges[e].producer == early % n &&
+                direct |= task->edges[e].needs_wait && task->edges[e].producer == early % n &&
                           task->edges[e].previous == (early / n < late / n);
             if (!direct)
                 continue;
@@ -283,10 +283,10 @@ TEST(verdicts_are_those_of_all_pairs)
         for (size_t k = 0; k < list->n; k += 10)
             for (size_t e = 0; e < list->tasks[k]->n_edges; e++) {
                 struct edge *edge = &list->tasks[k]->edges[e];
-                bool wait = edge->must_wait;
-                edge->must_wait = false;
+                bool wait = edge->needs_wait;
+                edge->needs_wait = false;
                 expect_same_verdict(list, &wrong);
-                edge->must_wait = wait;
+                edge->needs_wait = wait;
                 dropped += wait;
             }
         for (size_t k = 1; k + 1 < list->n; k += 10) {

@@ -5,7 +5,7 @@
  * in one way at a time, and checks that the checker which should notice does so.  So it catches a checker that is blind
  * to one kind of mistake.
  *
- * To see it fail: in verify.c, take each edge for a wait: leave out edge->must_wait beside producer_node().
+ * To see it fail: in verify.c, take each edge for a wait: leave out edge->needs_wait beside producer_node().
  *
  * No OpenCL device is opened here, except by the journey.
  */

@@ -96,7 +96,7 @@ static struct trainer *train_plainly(const struct kind *kind, struct state state
 {
     struct trainer *trainer = open_kind(kind, "");
     for (uint32_t i = 1; i <= STEPS; i++) {
-        run_step(trainer, i);
+        issue_step(trainer, i);
         drain(trainer->train_list);
         states[i] = read_whole_state(trainer);
     }
@@ -110,7 +110,7 @@ static void expect_kind(const struct kind *kind, const struct state states[STEPS
     const char *file = new_file("kind.snap");
     struct trainer *trainer = open_storing(kind, file);
     for (uint32_t i = 1; i <= STEPS; i++) {
-        run_step(trainer, i);
+        issue_step(trainer, i);
         if (!stopping)
             continue;
         drain(trainer->train_list);
@@ -232,7 +232,7 @@ static void expect_no_waiting(const struct kind *kind)
     put_gate(trainer);
     alarm(120);
     for (uint32_t i = 1; i <= ALL; i++) {
-        run_step(trainer, i);
+        issue_step(trainer, i);
         assert_true(isfinite(step_result(trainer, i)->loss));
         if (i == BLOCKED / 2 || i == BLOCKED) /* so that step BLOCKED has asked for a slot before one becomes free */
             drain_except_disk(trainer->train_list);
@@ -283,7 +283,7 @@ TEST(bad_steps_are_not_committed)
     for (uint32_t i = 1; i <= 5; i++) {
         if (i == 3)
             note_reported(trainer, i, false);
-        run_step(trainer, i);
+        issue_step(trainer, i);
         drain(trainer->train_list);
     }
     struct snapfile_counts counts = close_snapshots(trainer);
@@ -330,7 +330,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     struct commit_times *commits;
     start_snapshots(trainer);
     for (uint32_t i = 1; i <= PACED; i++)
-        run_step(trainer, i);
+        issue_step(trainer, i);
     drain(trainer->train_list);
     size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++) {

@@ -58,7 +58,7 @@ static float *train_again(struct trainer *trainer, uint32_t steps, size_t *n)
 {
     begin_anew(trainer);
     for (uint32_t number = 1; number <= steps; number++) {
-        run_step(trainer, number);
+        issue_step(trainer, number);
         step_result(trainer, number - 1);
     }
     assert_true(isfinite(step_result(trainer, steps)->loss));
@@ -186,7 +186,7 @@ static void expect_in_turn(const struct paced *paced, uint32_t number, size_t i,
     const struct task *task = list->tasks[i];
     const struct times *all = paced->recording.times, *mine = &all[number * list->n + i];
     for (size_t e = 0; e < task->n_edges; e++)
-        if (task->edges[e].must_wait && number > task->edges[e].previous)
+        if (task->edges[e].needs_wait && number > task->edges[e].previous)
             expect_after(list, number, i, mine,
                          &all[(number - task->edges[e].previous) * list->n + task->edges[e].producer],
                          list->tasks[task->edges[e].producer]->name);
@@ -512,7 +512,7 @@ static void train_with_damage(uint64_t at, uint32_t word)
     const char *path = temp_path("own.trace");
     struct trainer *trainer = new_trainer(parse_words(lasting(TINY " --overlap all-cpu --trace %s", path)), LIST_TRAIN);
     tell_model_filled(trainer);
-    run_step(trainer, 1);
+    issue_step(trainer, 1);
     step_result(trainer, 1);
     int fd = open(path, O_RDWR);
     assert_int_equal(pread(fd, &header, sizeof header, 0), sizeof header);

@@ -36,11 +36,11 @@ static const char *edge_words(enum edge_kind kind, bool wait)
 static void expect_edge(const struct list *list, const struct expected *expected)
 {
     const struct edge *edge = find_edge(list, expected);
-    if (edge && edge->kind == expected->kind && edge->must_wait == expected->wait)
+    if (edge && edge->kind == expected->kind && edge->needs_wait == expected->wait)
         return;
     test_failed("edge from %u%s to %u: expected %s, got %s\n", expected->from,
                 expected->previous ? " of the step before" : "", expected->to,
-                edge_words(expected->kind, expected->wait), edge ? edge_words(edge->kind, edge->must_wait) : "none");
+                edge_words(expected->kind, expected->wait), edge ? edge_words(edge->kind, edge->needs_wait) : "none");
 }
 
 /* Fails unless the list has these n edges, and no other. */

@@ -159,7 +159,7 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     init_random(trainer->model, 1337);
     expect_sound(words, trainer->train_list, values_of(trainer, trainer->train_list));
     for (int i = 0; i < steps; i++) {
-        run_step(trainer, (uint32_t)i + 1);
+        issue_step(trainer, (uint32_t)i + 1);
         course.loss[i] = step_result(trainer, (uint32_t)i + 1)->loss;
         drain(trainer->train_list);
         expect_equal_replicas(trainer, words);

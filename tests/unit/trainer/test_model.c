@@ -170,7 +170,7 @@ static double run_for_loss(struct study *study)
     trainer->fixed_tokens = study->batch.tokens;
     trainer->fixed_targets = study->batch.targets;
     study->number++;
-    run_step(trainer, study->number);
+    issue_step(trainer, study->number);
     double reported = step_result(trainer, study->number)->loss, sum = 0;
     int n = rows_of(trainer->kept_logits), width = columns_of(trainer->kept_logits);
     float *logits = allocate((size_t)(n * width), sizeof *logits);

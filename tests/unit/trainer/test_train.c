@@ -163,7 +163,7 @@ TEST(evaluation_changes_nothing)
     struct state plain = train(parse_words(TINY_SIZES "--gemm own"), 6);
     struct trainer *trainer = open_tiny_training("");
     for (uint32_t number = 1; number <= 6; number++) {
-        run_step(trainer, number);
+        issue_step(trainer, number);
         drain(trainer->train_list);
         evaluate(trainer, 1, NULL, NULL);
     }

@@ -37,8 +37,8 @@ static void poke(struct trainer *trainer, const char *name, size_t at, float val
 /* Two steps that change neither parameters nor Adam's state; what is known of the first. */
 static const struct result *end_bad_steps(struct trainer *trainer, uint32_t number, struct state *before)
 {
-    run_step(trainer, number);
-    run_step(trainer, number + 1);
+    issue_step(trainer, number);
+    issue_step(trainer, number + 1);
     const struct result *result = step_result(trainer, number);
     drain(trainer->train_list);
     struct state after = read_state(trainer, 0);
