@@ -164,7 +164,7 @@ function check_paragraph(   i, n, one) {
     paragraph = ""
 }
 
-# A line of a tree of calls, "  make_room()     waits until the step may be issued".  callers[] has, for each depth, the
+# A line of a tree of calls, "  wait_to_issue()     waits until the step may be issued".  callers[] has, for each depth, the
 # last function there.
 function check_call(text,   depth, name, i) {
     match(text, /^ */)

@@ -58,8 +58,11 @@ void flush_output(void);
  *     refuse_if_X()           ends it if X is so
  *     expect_X()              ends it unless X is so
  *     check_X()               looks at X, and ends the program unless X obeys all its rules
- *     X_problem()             returns the problem, or NULL: the caller decides
- *     must_X(), must()        does X, or takes a result: a problem ends the program */
+ *     X_problem()             looks at X, and returns the problem, or NULL: the caller decides
+ *     must_X(), must()        does X, or takes a result: a problem ends the program
+ *
+ * Functions of type struct problem * that have other names do or prove something, as place() and verify() do.  They
+ * too return the problem, or NULL. */
 
 /* A sentence and an exit code.  A library function that a user's mistake can make fail returns one, or NULL when all
  * went well.  Commands end the program with it; a caller that can go on otherwise frees it. */

@@ -1,16 +1,21 @@
-/* module.h - how a folder registers itself: with one struct, in one of its files, whose line begins as here:
+/* module.h - how a folder registers itself: with one struct, in one of its files.
  *
- *     const struct module module_plot = {.name = "plot", .needs = "picture", .commands = &command, .n_commands = 1};
+ *     const struct module module_plot = {      make looks for this line: module_ and the folder's name
+ *         .name = "plot",                      always: this name
+ *         .needs = "console picture",          if it calls functions of folders that are not of src/trainer: these
+ *         .commands = &command,                what the folder has
+ *         .n_commands = 1,
+ *     };
  *
- * make looks for these structs and writes the table of them, build/modules.c (src/make/modules.awk does it).  So a
- * folder that is not of src/trainer can be left out, together with those that need it: make WITHOUT="plot view".
+ * Each field is explained below; a folder leaves out those for what it does not have.  These come first:
+ *
+ *     a command                           .commands          as in src/tools/plot
+ *     what is called in a training        .hooks             as in src/tools/finite, the shortest
+ *     a pass, which rewrites lists        .options, .pass    as in src/techniques/recompute; tutorial 15 writes another
+ *
+ * Nothing else has to be written, since make collects the structs in a table, build/modules.c (src/make/modules.awk).
+ * So a folder that is not of src/trainer can be left out, together with those that need it: make WITHOUT="plot view".
  * Nothing outside a folder names it, but for those that say that they need it.
- *
- * A folder fills in the fields for what it has.  One folder to read for each kind:
- *
- *     a command                           .commands          src/tools/plot
- *     what is called in a training        .hooks             src/tools/finite: the shortest
- *     a pass, which rewrites lists        .options, .pass    src/techniques/recompute; tutorial 15 writes another
  *
  * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: planning,
  * techniques, tools, each by name.  A module whose hooks must be called after those of another folder says so in

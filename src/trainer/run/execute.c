@@ -29,7 +29,7 @@ static void gather_waits(struct issue *issue)
             continue;
         const struct task *producer = issue->list->tasks[edge->producer];
         uint32_t iteration = edge->previous ? issue->iteration - 1 : issue->iteration;
-        const struct task_flight *flight = latest_run(issue->list, producer, iteration);
+        const struct task_flight *flight = latest_flight(issue->list, producer, iteration);
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
@@ -41,14 +41,13 @@ static void gather_waits(struct issue *issue)
 static void issue_now(const struct issue *issue)
 {
     const struct task *task = issue->task;
-    bool is_paced = issue->list->running->pacer;
     struct task_flight *flight = open_flight(issue->list, task, issue->iteration);
     tell_issued(issue->list, task, flight);
     if (task->lane->device->is_host) {
-        give_to_lane(new_job(issue, flight, is_paced ? run_paced : run_host_task));
+        give_to_lane(new_job(issue, flight, run_host_task));
         return;
     }
-    if (is_paced) {
+    if (issue->list->running->pacer) {
         issue_paced(issue, flight);
         return;
     }
@@ -93,7 +92,7 @@ void execute(struct list *list, uint32_t iteration)
         execute_serial(list, iteration);
         return;
     }
-    make_room(list, iteration);
+    wait_to_issue(list, iteration);
     if (execution.watch)
         execution.watch(list);
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;

@@ -2,8 +2,8 @@
  *
  * A run in flight has a place among its task's flights, and one among its lane's runs.  When it has ended, it is
  * retired: its status is checked, its times are reported, its events are released, and its place among the task's
- * flights is free for a later run.  Lanes run in order, so the first of a lane's runs is the one that ends next.  Nothing
- * here waits for an end, except after a failure; wait.c does.
+ * flights is free for a later run.  Lanes run in order, so the first of a lane's runs is the one that ends next.
+ * Nothing here waits for an end, except after a failure; wait.c does.
  *
  * Only the issuing thread retires runs.  A lane that has fallen behind delays no flights of other lanes, and nobody
  * waits for a whole iteration.
@@ -15,7 +15,7 @@ static void release_foreign(cl_event *foreign, int n_contexts);
 
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration)
+struct task_flight *latest_flight(const struct list *list, const struct task *task, uint32_t iteration)
 {
     struct task_runs *runs = &list->running->task_runs[task->index];
     for (uint32_t run = runs->issued; run != runs->retired; run--)
@@ -32,7 +32,7 @@ struct lane_run *nth_run(const struct lane_runs *lane_runs, uint64_t nth)
 struct task_flight *nth_flight(const struct list *list, const struct lane_runs *lane_runs, uint64_t nth)
 {
     const struct lane_run *run = nth_run(lane_runs, nth);
-    return latest_run(list, list->tasks[run->task_index], run->iteration);
+    return latest_flight(list, list->tasks[run->task_index], run->iteration);
 }
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
@@ -126,9 +126,7 @@ void retire_ended(struct list *list)
 
 static bool is_before(const struct lane_run *a, const struct lane_run *b)
 {
-    if (a->iteration != b->iteration)
-        return a->iteration < b->iteration;
-    return a->task_index < b->task_index;
+    return BY(a->iteration, b->iteration, COMPARE(a->task_index, b->task_index)) < 0;
 }
 
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
@@ -146,7 +144,7 @@ static _Noreturn void report_failure(struct list *list)
         }
     }
     const struct task *task = list->tasks[first->task_index];
-    fail_task(list, task, first->iteration, event_status(latest_run(list, task, first->iteration)->done));
+    fail_task(list, task, first->iteration, event_status(latest_flight(list, task, first->iteration)->done));
 }
 
 static void release_foreign(cl_event *foreign, int n_contexts)

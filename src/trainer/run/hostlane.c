@@ -19,8 +19,10 @@ void end_job(struct job *job, cl_int status)
 
 void run_host_task(struct job *job, cl_int status)
 {
-    if (status == CL_COMPLETE)
+    if (status == CL_COMPLETE) {
         do_host_task(job);
+        hold_back(job);
+    }
     end_job(job, status);
 }
 

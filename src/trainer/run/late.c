@@ -20,7 +20,7 @@
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  *
- * A job that stands aside is not among the runs of any lane, and is not counted as in flight (make_room()).  So
+ * A job that stands aside is not among the runs of any lane, and is not counted as in flight (wait_to_issue()).  So
  * training never waits for the disk and its link, however slow they are.
  *
  * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`), and stand aside too.

@@ -1,6 +1,6 @@
 /* observe.c - observers of running lists.  Each observer in the chain is told of each task before the task is issued,
- * when it is issued, and when it has ended.  So other folders can record a run, time it or hold it between two tasks,
- * and no folder is named here.
+ * when it is issued, and when it has ended.  So other folders can record tasks, time them, or hold execute() between
+ * two of them, and no folder is named here.
  */
 #include "run_parts.h"
 

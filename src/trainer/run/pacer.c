@@ -19,13 +19,6 @@ static void end_paced(struct job *job, cl_int status)
     end_job(job, status);
 }
 
-void run_paced(struct job *job, cl_int status)
-{
-    if (status == CL_COMPLETE)
-        do_host_task(job);
-    end_paced(job, status);
-}
-
 void issue_paced(const struct issue *issue, struct task_flight *flight)
 {
     enqueue(issue, &flight->work);

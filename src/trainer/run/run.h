@@ -80,7 +80,7 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
  * the iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 
-/* Runs the tasks of a serial run in its own way: perhaps several times; the result is as if each ran once. */
+/* Runs the tasks of serial execution in its own way: perhaps several times; the result is as if each ran once. */
 struct serial_runner {
     void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
     void (*run)(void *begun, const struct task *task, uint32_t iteration, struct task_flight *flight);
@@ -92,16 +92,16 @@ struct serial_runner {
 /* How lists run in this process.  `serial`, `serial_runner` and `watch` are set before the first execute(). */
 struct execution {
     bool serial;
-    const struct serial_runner *serial_runner; /* runs the tasks of a serial run; NULL: run_alone() does */
+    const struct serial_runner *serial_runner; /* runs the tasks, if `serial`; NULL: run_alone() does */
     /* A watchdog: told of each list that is about to run, and of NULL when none runs any more.  NULL: there is none. */
     void (*watch)(struct list *list);
     struct observer *observers; /* a chain: see add_observer() */
-    uint64_t held_ns;           /* how long observers have held the run */
+    uint64_t held_ns;           /* how long observers have held execute() */
     /* Where execute() is, for a debugger, which may find it at any moment; list: NULL between two iterations. */
     struct list_position {
         const struct list *list;
         uint32_t iteration;
-        const struct task *task; /* issued, or run where the run is serial */
+        const struct task *task; /* it is issued now, or, if `serial`, runs */
     } now;
 };
 extern struct execution execution;
@@ -130,14 +130,14 @@ void retire_ended(struct list *list); /* retires runs that have ended, without w
 void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
 
 /* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
-struct task_flight *latest_run(const struct list *list, const struct task *task, uint32_t iteration);
+struct task_flight *latest_flight(const struct list *list, const struct task *task, uint32_t iteration);
 
 /* ---- observe.c: observers ---------------------------------------------------------------------------------------- */
 
 /* An observer is told of every run of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {
-    /* Called before the task of that iteration is issued.  It may hold the run, and adds to execution.held_ns for how
-     * long. */
+    /* Called before the task of that iteration is issued.  It may hold execute(), and adds to execution.held_ns for
+     * how long. */
     void (*issuing)(void *context, struct list *list, const struct task *task, uint32_t iteration);
     /* Called when a run begins its flight, of which iteration and queued are known.  For a task that may be skipped
      * at the last moment it is called when the task has run, right before `ended`. */

@@ -45,8 +45,8 @@ void retire_first(struct list *list, struct lane_runs *lane_runs);
 
 /* ---- wait.c ------------------------------------------------------------------------------------------------------ */
 
-void make_room(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
-void flush_lanes(const struct machine *machine);       /* submits what was issued, on every queue */
+void wait_to_issue(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */
+void flush_lanes(const struct machine *machine);           /* submits what was issued, on every queue */
 
 /* ---- alone.c ----------------------------------------------------------------------------------------------------- */
 
@@ -91,8 +91,8 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 struct job;
 
 /* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
- * and at last calls end_job(), as these two do.  pacer.c has others, and late.c, where a run that stood aside keeps its
- * job until it is retired. */
+ * and at last calls end_job().  Here are two; pacer.c has another, and so has late.c, where a run that stood aside
+ * keeps its job until it is retired. */
 typedef void job_function(struct job *job, cl_int status);
 void run_host_task(struct job *job, cl_int status); /* runs a task of the host */
 void end_job(struct job *job, cl_int status); /* completes the events by which tasks wait for the job, and frees it */
@@ -192,9 +192,6 @@ void wait_for_turn(struct issue *issue);
 
 /* Issues a device's task of a list with a pacer, which runs for certain. */
 void issue_paced(const struct issue *issue, struct task_flight *flight);
-
-/* A job_function: does what run_host_task() does, and then lets the pacer hold the end back. */
-void run_paced(struct job *job, cl_int status);
 
 /* The run has ended: if its list has a pacer, returns when this releases the run. */
 void hold_back(const struct job *job);

@@ -1,5 +1,5 @@
-/* serial.c - --serial: runs one task after another, on the thread that would issue them.  Bits of other runs must be
- * those of such a run.
+/* serial.c - --serial: runs one task after another, on the thread that would issue them.  Without --serial, a list
+ * must give the same bits.
  */
 #include "run_parts.h"
 

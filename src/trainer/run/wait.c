@@ -1,6 +1,6 @@
 /* wait.c - waits until runs have ended, and retires them.
  *
- *     make_room()      waits until an iteration may be issued
+ *     wait_to_issue()  waits until an iteration may be issued
  *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_lane_until(), and
  *                      retires them; retire_all() waits for all runs
  *     drain()          waits for all runs, and for the threads that end them
@@ -76,7 +76,7 @@ bool is_computed(const struct list *list, uint32_t iteration)
     return true;
 }
 
-void make_room(struct list *list, uint32_t iteration)
+void wait_to_issue(struct list *list, uint32_t iteration)
 {
     if (iteration > ISSUED_AHEAD)
         retire_lanes_until(list, iteration - ISSUED_AHEAD, COMPUTE_LANES);

@@ -2,7 +2,7 @@
  * what it is for, and comparing a life with all that came before it would find the same addresses, only slower.
  *
  * Time is cut into stretches of equally many positions; a long list has more of them.  They are the leaves of a binary
- * tree, whose nodes stand for longer and longer pieces of time:
+ * tree, whose nodes (no tasks, as those of depend.c) stand for longer and longer pieces of time:
  *
  *     node 1           |-------------------------------|
  *     nodes 2, 3       |---------------|---------------|
@@ -23,20 +23,21 @@ struct used_ranges {
 };
 
 enum { LIVES_PER_STRETCH = 128, MOST_NODES = 128 };
-struct node {
+struct tree_node {
     struct used_ranges touched; /* of all lives that are there for some of its time */
     struct used_ranges covered; /* of lives that are there for all of it, if not yet passed on to the nodes below */
     struct life *lives;         /* a stretch's lives, which begin or end within it, by address */
     size_t n, cap;
 };
 struct address_map {
-    struct node *nodes;
+    struct tree_node *nodes;
     size_t n_stretches; /* a power of 2 */
     size_t positions;   /* positions of a stretch */
     /* Ranges that the new life must not meet.  The longest node comes first: it probably has the most ranges, so the
      * first search of it passes most of the addresses that are in use. */
     const struct used_ranges *sets[MOST_NODES];
-    const struct node *ends[2]; /* the stretches in which the new life begins and ends: it must not meet their lives */
+    const struct tree_node
+        *ends[2]; /* the stretches in which the new life begins and ends: it must not meet their lives */
     size_t n_sets, n_ends;
     size_t widest; /* positions of the longest node in sets[] */
 };
@@ -115,7 +116,7 @@ static size_t free_of_ranges(const struct used_ranges *used, const struct life *
 }
 
 /* Like free_of_ranges(), but in a stretch, where only lives count that this one meets in time. */
-static size_t free_of_lives(const struct node *stretch, const struct life *life, size_t limit)
+static size_t free_of_lives(const struct tree_node *stretch, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
     for (size_t i = 0; i < stretch->n && stretch->lives[i].arena_address < at + life->bytes; i++) {
@@ -134,7 +135,7 @@ static bool lies_below(const void *item, const void *key)
 }
 
 /* Adds the part of a life that lies in a stretch to the lives of that stretch, which are sorted by address. */
-static void add_to_stretch(struct node *stretch, const struct life *part)
+static void add_to_stretch(struct tree_node *stretch, const struct life *part)
 {
     size_t i = lower_bound(part, stretch->lives, stretch->n, sizeof *stretch->lives, lies_below);
     struct life *below = i ? &stretch->lives[i - 1] : NULL;
@@ -182,7 +183,7 @@ static void add_set(struct address_map *map, const struct used_ranges *set)
 static void pass_on_and_list(struct address_map *map, size_t node, size_t begin, size_t positions,
                              const struct life *life)
 {
-    const struct node *this_node = &map->nodes[node];
+    const struct tree_node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
     bool is_stretch = node >= map->n_stretches;
     if (met == MEETS_NOT)
@@ -209,7 +210,7 @@ static void pass_on_and_list(struct address_map *map, size_t node, size_t begin,
 /* Notes a life that has an address now, at the node and below. */
 static void note_life(struct address_map *map, size_t node, size_t begin, size_t positions, const struct life *life)
 {
-    struct node *this_node = &map->nodes[node];
+    struct tree_node *this_node = &map->nodes[node];
     enum meeting met = meeting_of(life, begin, positions);
     bool is_stretch = node >= map->n_stretches;
     if (met == MEETS_NOT)

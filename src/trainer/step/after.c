@@ -17,11 +17,7 @@ static bool comes_before(const void *item, const void *key)
 {
     const struct origin_wait *a = item;
     const struct origin_wait *b = key;
-    if (a->consumer != b->consumer)
-        return a->consumer < b->consumer;
-    if (a->previous != b->previous)
-        return b->previous;
-    return a->producer < b->producer;
+    return BY(a->consumer, b->consumer, BY(a->previous, b->previous, COMPARE(a->producer, b->producer))) < 0;
 }
 
 /* The index of `sought` in list->origin_waits, or, if it is not there, the index at which it belongs. */

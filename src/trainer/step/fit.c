@@ -85,7 +85,7 @@ static char *describe_needs(const struct arena *arena)
     return format_string("all tensors need at least %s, %s more than the budget of %s", need, more, have);
 }
 
-struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit)
+struct problem *fit_problem(const struct arena *arena, const struct tensor *tensor, enum limit limit)
 {
     char where[64], size[32];
     const struct device *device = arena->device;

@@ -167,8 +167,8 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n);
 
 enum edges_wanted { DATA_EDGES, ALL_EDGES };
 
-/* Fills in every task's edges with their `needs_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too, which
- * follow from addresses: call place() before. */
+/* Fills in every task's edges with their `needs_wait`, and sets `notify` and `flush`.  ALL_EDGES: reuse edges too,
+ * which follow from addresses: call place() before. */
 void depend(struct list *list, enum edges_wanted wanted);
 
 /* ---- place.c ----------------------------------------------------------------------------------------------------- */

@@ -11,17 +11,17 @@ static struct problem *place_life(struct arena *arena, struct address_map *map, 
     struct tensor *tensor = life->tensor;
     size_t limit = slab_limit(arena->device);
     if (tensor->bytes > limit)
-        return does_not_fit(arena, tensor, LIMIT_OF_SLAB);
+        return fit_problem(arena, tensor, LIMIT_OF_SLAB);
     hold_lowest(map, life, limit);
     size_t slab = life->arena_address / limit;
     if (slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes))
-        return does_not_fit(arena, tensor, LIMIT_OF_SLAB);
+        return fit_problem(arena, tensor, LIMIT_OF_SLAB);
     tensor->slab = arena->first_slab + (int)slab;
     tensor->address = life->arena_address % limit;
     arena->n_slabs = MAX(arena->n_slabs, (int)slab + 1);
     arena->slab_bytes[slab] = MAX(arena->slab_bytes[slab], tensor->address + tensor->bytes);
     if (arena_bytes(arena) > arena->device->budget)
-        return does_not_fit(arena, tensor, LIMIT_OF_BUDGET);
+        return fit_problem(arena, tensor, LIMIT_OF_BUDGET);
     return NULL;
 }
 

@@ -74,7 +74,7 @@ enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
 
 /* The problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together with the
  * tensors that were placed before it. */
-struct problem *does_not_fit(const struct arena *arena, const struct tensor *tensor, enum limit limit);
+struct problem *fit_problem(const struct arena *arena, const struct tensor *tensor, enum limit limit);
 
 /* ---- levels.c ---------------------------------------------------------------------------------------------------- */
 

@@ -155,7 +155,7 @@ void build_train(struct trainer *trainer)
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
     struct train_tapes train_tapes = {.trainer = trainer, .b = &b, .items = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
-    struct tensor *losses = new_losses(trainer);
+    struct tensor *losses = new_loss_totals(trainer);
     for (size_t i = 0; i < n; i++) {
         if (turns[i].computation == FORWARD)
             add_forwards(&train_tapes, turns[i].stage, turns[i].micro);

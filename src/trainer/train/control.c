@@ -33,7 +33,7 @@ static void prepare_control(void *argument, const struct task *task, uint32_t it
     float *control = tensor_memory(task->accesses[0].tensor);
     for (int i = 0; i < CONTROL_SIZE; i++)
         control[i] = (float)values[i];
-    fill_copies(task);
+    copy_to_other_contexts(task);
 }
 
 void add_control(struct trainer *trainer)
@@ -52,7 +52,7 @@ void add_control(struct trainer *trainer)
 
 /* A rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on another
  * device has a tensor of its own, from which its sum is moved later. */
-struct tensor *new_losses(struct trainer *trainer)
+struct tensor *new_loss_totals(struct trainer *trainer)
 {
     int n = trainer->mesh.dp;
     struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;

@@ -128,16 +128,16 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
     trainer->eval_sums[trainer->eval_iterations & 1] = (struct losses){0};
     uint64_t begun = now_ns();
     size_t done = 0; /* rounds that have been issued */
-    bool cut = false;
-    while (done < rounds && !cut) {
+    bool is_cut = false;
+    while (done < rounds && !is_cut) {
         show_busy("validating", begun, (double)done / (double)rounds);
         done++;
         execute(trainer->eval_list, trainer->eval_iterations + (uint32_t)done);
-        cut = goes_on && !goes_on(context);
+        is_cut = goes_on && !goes_on(context);
     }
     drain(trainer->eval_list);
     erase_line();
     trainer->eval_iterations += (uint32_t)done;
     const struct losses *all = &trainer->eval_sums[trainer->eval_iterations & 1];
-    return all->n && !cut ? all->sum / (double)all->n : NAN;
+    return all->n && !is_cut ? all->sum / (double)all->n : NAN;
 }

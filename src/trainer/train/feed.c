@@ -127,7 +127,7 @@ void add_upload(struct transfers *uploads, const char *name, struct tensor *targ
     add_copy(uploads->list, target->device->lanes[LANE_UPLOAD], name, target, source);
 }
 
-void fill_copies(const struct task *maker)
+void copy_to_other_contexts(const struct task *maker)
 {
     const struct tensor *tensor = maker->accesses[0].tensor;
     for (int k = 1; k < maker->n_accesses; k++)
@@ -141,7 +141,7 @@ void complete_batch(const struct feed *feed, const struct task *task)
     const struct batch *batch = &feed->host;
     sort_positions(tensor_memory(batch->tokens), feed->n, feed->trainer->config.vocab, tensor_memory(batch->by_token),
                    tensor_memory(batch->start));
-    fill_copies(task);
+    copy_to_other_contexts(task);
 }
 
 /* ---- the host tasks ---------------------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static struct window data_window(const struct trainer *trainer, uint32_t iterati
 {
     return (struct window){.window_order = trainer->settings->data.window_order,
                            .seed = (uint64_t)trainer->settings->seed,
-                           .step = iteration - 1 + trainer->ahead,
+                           .step = iteration - 1 + trainer->batches_ahead,
                            .sample = sample,
                            .batch = trainer->batch,
                            .seq_len = trainer->seq_len};

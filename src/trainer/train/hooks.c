@@ -32,13 +32,12 @@ void tell_training_begins(struct settings *settings)
             hooks_of(i)->training_begins(settings);
 }
 
-struct machine *ask_choose_machine(struct trainer *trainer, bool *separate)
+struct machine *ask_machine(struct trainer *trainer, bool *separate)
 {
     struct machine *machine = NULL;
-    *separate = false;
     for (size_t i = 0; i < n_modules && !machine; i++)
-        if (hooks_of(i)->choose_machine)
-            machine = hooks_of(i)->choose_machine(trainer, separate);
+        if (hooks_of(i)->machine)
+            machine = hooks_of(i)->machine(trainer, separate);
     return machine;
 }
 

@@ -2,8 +2,8 @@
  *
  * A folder that takes part in a training, but is not of src/trainer, puts functions here, and names them in its struct
  * module (base/module.h).  At each moment the functions of all folders are called, in the order of modules[].
- * A function that is NULL: the folder has nothing to do then.  At some moments a folder is asked, as by
- * ask_choose_machine(), and answers; of the others it is told, as by tell_list_built().
+ * A function that is NULL: the folder has nothing to do then.  At some moments a folder is asked, as by ask_machine(),
+ * and answers; of the others it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, folder_data_of().
  */
@@ -38,7 +38,7 @@ struct hooks {
     void (*training_begins)(struct settings *settings); /* train: the trainer is about to be made */
     /* all: the devices are to be opened.  Returns the machine to use in their place; NULL: this host's devices.
      * *separate is false at first; the folder sets it where each of these is to have a context of its own. */
-    struct machine *(*choose_machine)(struct trainer *trainer, bool *separate);
+    struct machine *(*machine)(struct trainer *trainer, bool *separate);
     void (*machine_opened)(struct trainer *trainer); /* all: the machine is there, and the mesh is known */
     /* all: a list has been built, but neither placed nor ordered: this is where passes rewrite it.  The hook is called
      * for the lists train, eval and sample in this order, as far as these are wanted. */
@@ -76,7 +76,7 @@ void **folder_data_of(const struct trainer *trainer, const struct module *module
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
 void tell_training_begins(struct settings *settings);
 /* Until one brings a machine, which the caller owns; NULL: none does. */
-struct machine *ask_choose_machine(struct trainer *trainer, bool *separate);
+struct machine *ask_machine(struct trainer *trainer, bool *separate);
 void tell_machine_opened(struct trainer *trainer);
 void tell_list_built(struct trainer *trainer, struct list *list);
 void tell_lists_ready(struct trainer *trainer);

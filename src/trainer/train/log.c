@@ -53,7 +53,7 @@ static int open_shared_log(const char *path)
 }
 
 /* Gives the log up: the run goes on without it. */
-static void lose_log(struct log *log, const char *why)
+static void give_up_log(struct log *log, const char *why)
 {
     warn("cannot write the log %s: %s; training goes on without it, and ends with exit code %d", log->path, why,
          EXIT_IO);
@@ -97,7 +97,7 @@ static void append_line(struct log *log, const char *line, size_t n)
     struct stat before;
     bool is_regular = fstat(log->file, &before) == 0 && S_ISREG(before.st_mode);
     if (is_regular && before.st_nlink == 0) {
-        lose_log(log, "it was removed while it was written");
+        give_up_log(log, "it was removed while it was written");
         return;
     }
     size_t done = write_past_signal(log->file, line, n);
@@ -106,7 +106,7 @@ static void append_line(struct log *log, const char *line, size_t n)
     char *why = format_string("%s; %s", strerror(errno), explain_write(errno));
     if (is_regular && done && ftruncate(log->file, before.st_size) != 0)
         append_text(&why, " (its last line is cut)");
-    lose_log(log, why);
+    give_up_log(log, why);
     free(why);
 }
 
@@ -166,7 +166,7 @@ bool end_log(struct log *log)
     int file = log->file;
     log->file = NONE;
     if (file != NONE && close(file) != 0) /* a file system may put off writing until then (NFS) */
-        lose_log(log, strerror(errno));
+        give_up_log(log, strerror(errno));
     bool whole = !log->lost;
     free(log);
     return whole;

@@ -18,7 +18,7 @@ struct progress {
     uint32_t steps;    /* how many the training has */
     uint32_t last;     /* the last step of this run, which may stop earlier */
     int width;         /* how many digits `steps` has */
-    bool screen;       /* stdout is a terminal */
+    bool on_screen;    /* stdout is a terminal */
     double flops;      /* operations of a step */
     uint64_t last_ns;  /* the end of the step before */
     uint64_t held_ns;  /* how much of execution.held_ns has been left out of steps' times */
@@ -116,7 +116,7 @@ struct progress *begin_progress(struct trainer *trainer)
     progress->trainer = trainer;
     progress->steps = (uint32_t)settings->steps;
     progress->last = last_step(settings);
-    progress->screen = is_screen(STDOUT_FILENO);
+    progress->on_screen = is_screen(STDOUT_FILENO);
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
     progress->flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens_per_step(trainer);
     trainer->progress = progress;
@@ -136,7 +136,7 @@ static void print_step_line(struct progress *progress, uint32_t step, const stru
     char loss[32], norm[32], took[32], left[32];
     char *line = format_string("step %*u/%u  loss %s", progress->width, step, progress->steps,
                                format_number(loss, result->loss, 4));
-    if (!progress->screen)
+    if (!progress->on_screen)
         append_text(&line, "  norm %6s  lr %.1e  %6s ms", format_number(norm, result->norm, 3), result->lr,
                     format_number(took, ms, 1));
     else if (!isnan(progress->trainer->data->floor))
@@ -146,7 +146,7 @@ static void print_step_line(struct progress *progress, uint32_t step, const stru
         append_text(&line, "  %s", pacer->word);
     if (progress->counted > 1 && step < progress->steps)
         append_text(&line, "  %s left", format_seconds(left, progress->average_ms * 1e-3 * (progress->steps - step)));
-    if (progress->screen) {
+    if (progress->on_screen) {
         write_over(STDOUT_FILENO, line, step == progress->last ? STAYS : IS_DRAWN_OVER);
     } else {
         printf("%s\n", line);
@@ -176,7 +176,7 @@ static bool shows_step(const struct progress *progress, uint32_t step, bool firs
     uint64_t tenth_before = 10 * (uint64_t)(step - 1) / progress->steps;
     if (step == progress->last)
         return true;
-    if (progress->screen)
+    if (progress->on_screen)
         return may_redraw();
     return first || tenth != tenth_before;
 }
@@ -230,7 +230,7 @@ void show_evaluation(struct progress *progress, uint32_t step, double loss)
     progress->held_ns = execution.held_ns;
 }
 
-uint64_t run_began(const struct trainer *trainer) { return trainer->progress->begun_ns; }
+uint64_t run_begin_ns(const struct trainer *trainer) { return trainer->progress->begun_ns; }
 
 /* ---- after the last step ----------------------------------------------------------------------------------------- */
 

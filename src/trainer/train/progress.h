@@ -20,6 +20,6 @@ enum exit_code end_progress(struct progress *progress);
 /* Says what the run has kept, and with which command it goes on.  step: the last one. */
 void show_end(struct trainer *trainer, uint32_t step);
 
-uint64_t run_began(const struct trainer *trainer); /* now_ns() when the run began */
+uint64_t run_begin_ns(const struct trainer *trainer); /* now_ns() when the run began */
 
 #endif

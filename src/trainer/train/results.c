@@ -16,7 +16,7 @@ const struct result *step_result(struct trainer *trainer, uint32_t step)
 bool poll_result(struct trainer *trainer, uint32_t step)
 {
     retire_ended(trainer->train_list);
-    return is_computed(trainer->train_list, step) && !latest_run(trainer->train_list, trainer->report, step);
+    return is_computed(trainer->train_list, step) && !latest_flight(trainer->train_list, trainer->report, step);
 }
 
 void show_results(struct loop_state *loop_state, uint32_t step)

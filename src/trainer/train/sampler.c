@@ -89,7 +89,7 @@ static void prepare_sample(void *argument, const struct task *task, uint32_t ite
     int32_t *targets = tensor_memory(feed->host.targets);
     memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);
     targets[0] = feed->trainer->sample_position; /* the row of logits that is wanted */
-    fill_copies(task);
+    copy_to_other_contexts(task);
 }
 
 /* Adds the rank's logits of the token that is wanted: only its hidden row, of those in `out`, goes through the head.

@@ -74,9 +74,9 @@ struct trainer {
     struct rate rate;
     struct dataset *data;                        /* NULL: random tokens */
     const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
-    /* Step n trains on batch n + ahead of the data: 0, unless the run before had another --batch.  After 100 steps of 8
-     * sequences, step 101 of 4 sequences takes batch 201, so `ahead` is 100: 201 - 101. */
-    int64_t ahead;
+    /* Step n trains on batch n + batches_ahead of the data: 0, unless the run before had another --batch.  After 100
+     * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
+    int64_t batches_ahead;
     int batch;               /* sequences of a step, over all ranks */
     int seq_len;             /* tokens of a sequence */
     int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */

@@ -49,7 +49,7 @@ void add_upload(struct transfers *uploads, const char *name, struct tensor *targ
 
 /* Copies what the task has written to the first of the host's tensors to those of other contexts.  The task that fills
  * tensors for uploads, transfers->maker, calls it at its end. */
-void fill_copies(const struct task *maker);
+void copy_to_other_contexts(const struct task *maker);
 
 /* ---- control.c: the control block, losses, the report ------------------------------------------------------------ */
 
@@ -61,7 +61,7 @@ int loss_rank(const struct trainer *trainer, int dp_rank);
 
 /* Makes trainer->rank_totals, a tensor for each data-parallel rank's sum of losses.  Returns the tensor on the norm's
  * device in which these sums are gathered. */
-struct tensor *new_losses(struct trainer *trainer);
+struct tensor *new_loss_totals(struct trainer *trainer);
 
 /* Adds the tasks that report loss and norm. */
 void add_report(struct trainer *trainer);

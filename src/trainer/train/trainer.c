@@ -45,8 +45,8 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE};
     trainer->is_draft = wanted & ONLY_DRAFT;
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
-    bool separate; /* does each device have a context of its own? */
-    trainer->machine = ask_choose_machine(trainer, &separate);
+    bool separate = false; /* does each device have a context of its own? */
+    trainer->machine = ask_machine(trainer, &separate);
     if (!trainer->machine) /* devices as -d says */
         trainer->machine = open_machine_for(settings, separate);
     set_mesh(trainer);
@@ -162,7 +162,7 @@ static void set_rate(struct trainer *trainer)
     fill_rate(&trainer->rate);
     check_rate(&trainer->rate);
     if (settings->resumed) /* whole batches: no sequence is trained on twice */
-        trainer->ahead =
+        trainer->batches_ahead =
             (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
 }
 

@@ -5,7 +5,7 @@
  * moves past another one that it depends on, a wait that is lost with the task that it was for, and a slice that writes
  * outside its part.
  *
- * To see it fail: in may_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
+ * To see it fail: in try_to_pass() of edit.c, exchange `task` and `neighbour` in the line of `first`.
  *
  * The lists are small and written by hand, so that a reader sees what each verb must make of them.
  */

@@ -285,7 +285,7 @@ static void hold_first(void *context, const struct task *task, struct task_fligh
         return;
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     pthread_mutex_lock(&flights_lock);
-    const struct task_flight *second = latest_run(list, list->tasks[1], flight->iteration);
+    const struct task_flight *second = latest_flight(list, list->tasks[1], flight->iteration);
     second_has_ended = second && event_status(second->work) <= CL_COMPLETE;
     pthread_mutex_unlock(&flights_lock);
 }
