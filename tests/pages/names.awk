@@ -164,8 +164,8 @@ function check_paragraph(   i, n, one) {
     paragraph = ""
 }
 
-# A line of a tree of calls, "  wait_to_issue()     waits until the step may be issued".  callers[] has, for each depth, the
-# last function there.
+# A line of a tree of calls, "  wait_to_issue()     waits until the step may be issued".  callers[] has, for each depth,
+# the last function there.
 function check_call(text,   depth, name, i) {
     match(text, /^ */)
     depth = RLENGTH

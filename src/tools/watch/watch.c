@@ -61,8 +61,8 @@ void print_frontier(FILE *out, const struct list *list)
 {
     const struct running *running = list->running;
     fprintf(out, "yard: no task of list %s has ended for a while; this is where each lane stands:\n", list->name);
-    for (const struct lane_runs *lane_runs = running->lane_runs; lane_runs < running->lane_runs + running->n_lanes;
-         lane_runs++) {
+    for (int i = 0; i < running->n_lanes; i++) {
+        const struct lane_runs *lane_runs = &running->lane_runs[i];
         if (first_open(lane_runs) >= lane_runs->given)
             continue;
         const struct lane_run *run = nth_run(lane_runs, first_open(lane_runs));

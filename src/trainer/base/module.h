@@ -3,19 +3,14 @@
  *     const struct module module_plot = {      make looks for this line: module_ and the folder's name
  *         .name = "plot",                      always: this name
  *         .needs = "console picture",          if it calls functions of folders that are not of src/trainer: these
- *         .commands = &command,                what the folder has
- *         .n_commands = 1,
- *     };
+ *         .commands = &command,                a command, as in src/tools/plot; or
+ *         .n_commands = 1,                     .hooks, called in a training, as in src/tools/finite, the shortest; or
+ *     };                                       .options and .pass, to rewrite lists, as in src/techniques/recompute
  *
- * Each field is explained below; a folder leaves out those for what it does not have.  These come first:
- *
- *     a command                           .commands          as in src/tools/plot
- *     what is called in a training        .hooks             as in src/tools/finite, the shortest
- *     a pass, which rewrites lists        .options, .pass    as in src/techniques/recompute; tutorial 15 writes another
- *
- * Nothing else has to be written, since make collects the structs in a table, build/modules.c (src/make/modules.awk).
- * So a folder that is not of src/trainer can be left out, together with those that need it: make WITHOUT="plot view".
- * Nothing outside a folder names it, but for those that say that they need it.
+ * Fields for what a folder does not have are left out.  Nothing else has to be written: make collects these structs in
+ * a table, build/modules.c (src/make/modules.awk).  So a folder that is not of src/trainer can be left out, together
+ * with those that need it: make WITHOUT="plot view".  Nothing outside a folder names it, but for those that say that
+ * they need it.
  *
  * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: planning,
  * techniques, tools, each by name.  A module whose hooks must be called after those of another folder says so in

@@ -159,9 +159,9 @@ static void release_foreign(cl_event *foreign, int n_contexts)
 void wait_lanes(struct list *list)
 {
     const struct running *running = list->running;
-    for (const struct lane_runs *lane_runs = running->lane_runs; lane_runs < running->lane_runs + running->n_lanes;
-         lane_runs++)
-        if (lane_runs->retired < lane_runs->given)
-            clWaitForEvents(
-                1, &nth_flight(list, lane_runs, lane_runs->given - 1)->done); /* an error shows in the status */
+    for (int i = 0; i < running->n_lanes; i++) {
+        const struct lane_runs *lane_runs = &running->lane_runs[i];
+        if (lane_runs->retired < lane_runs->given) /* an error shows in the status */
+            clWaitForEvents(1, &nth_flight(list, lane_runs, lane_runs->given - 1)->done);
+    }
 }

@@ -36,8 +36,8 @@ struct hooks {
      * argv: the command line. */
     bool (*options_read)(struct settings *settings, int argc, char **argv, int *code);
     void (*training_begins)(struct settings *settings); /* train: the trainer is about to be made */
-    /* all: the devices are to be opened.  Returns the machine to use in their place; NULL: this host's devices.
-     * *separate is false at first; the folder sets it where each of these is to have a context of its own. */
+    /* all: the devices are to be opened.  Returns the machine to use in their place; NULL: this host's devices, and if
+     * each of these is to have a context of its own, the folder sets *separate, which is false before. */
     struct machine *(*machine)(struct trainer *trainer, bool *separate);
     void (*machine_opened)(struct trainer *trainer); /* all: the machine is there, and the mesh is known */
     /* all: a list has been built, but neither placed nor ordered: this is where passes rewrite it.  The hook is called
