@@ -31,7 +31,6 @@ static struct job *next_job(struct host_thread *thread)
     return job;
 }
 
-/* What a thread does until it is stopped. */
 static void *run_jobs(void *argument)
 {
     struct host_thread *thread = argument;
