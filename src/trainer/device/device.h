@@ -76,7 +76,7 @@ struct link {
 };
 
 struct device;
-struct host_thread; /* run/hostlane.c */
+struct host_thread; /* run/run_parts.h */
 
 /* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
  * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */

@@ -51,6 +51,20 @@ void complete_events(const struct job *job, cl_int status)
         CL(clSetUserEventStatus(job->complete[i], status));
 }
 
+void free_job(struct job *job)
+{
+    release_all(job->wait_list, job->n_wait);
+    release_all(job->complete, job->n_complete);
+    free(job->wait_list);
+    free(job);
+}
+
+void end_job(struct job *job, cl_int status)
+{
+    complete_events(job, status);
+    free_job(job);
+}
+
 /* ---- chains of jobs ---------------------------------------------------------------------------------------------- */
 
 void append_job(struct job_chain *chain, struct job *job)
@@ -69,14 +83,4 @@ struct job *take_job(struct job_chain *chain)
     if (job)
         chain->first = job->next;
     return job;
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-void free_job(struct job *job)
-{
-    release_all(job->wait_list, job->n_wait);
-    release_all(job->complete, job->n_complete);
-    free(job->wait_list);
-    free(job);
 }

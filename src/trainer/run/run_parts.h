@@ -147,7 +147,7 @@ struct host_thread {
 
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
-/* ---- forwarders: hostlane.c -------------------------------------------------------------------------------------- */
+/* ---- forwarders: forwarder.c ------------------------------------------------------------------------------------- */
 
 /* A job that waits for the end of the run's commands, the flight's `work`. */
 struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
