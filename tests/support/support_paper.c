@@ -138,12 +138,12 @@ struct simulation *simulate_durations(const struct list *list, const double *sec
     for (int i = 0; i < machine->n_lanes; i++)
         machine->lanes[i]->gap_seconds = 0;
     for (size_t i = 0; i < list->n; i++) {
-        had[i] = list->tasks[i]->seconds;
-        list->tasks[i]->seconds = seconds[i];
+        had[i] = list->tasks[i]->extra.seconds;
+        list->tasks[i]->extra.seconds = seconds[i];
     }
     struct simulation *simulation = must_simulate(list, NULL);
     for (size_t i = 0; i < list->n; i++)
-        list->tasks[i]->seconds = had[i];
+        list->tasks[i]->extra.seconds = had[i];
     free(had);
     return simulation;
 }
@@ -198,12 +198,12 @@ void expect_round_trip(const struct list *list, const struct simulation *simulat
     assert_string_equal(text, twice);
     gate_updates(again); /* a model's updates wait for its norm already: none is gated, or moves */
     for (size_t i = 0; i < again->n; i++) {
-        assert_int_not_equal(again->tasks[i]->gate, GATE_WAITS);
+        assert_int_not_equal(again->tasks[i]->extra.gate, GATE_WAITS);
         assert_string_equal(again->tasks[i]->name, list->tasks[i]->name);
     }
     for (size_t i = 0; i < again->n; i++)
-        assert_int_equal(again->tasks[i]->message,
-                         list->tasks[i]->role == ROLE_BROADCAST ? list->tasks[i]->message : 0);
+        assert_int_equal(again->tasks[i]->extra.message,
+                         list->tasks[i]->role == ROLE_BROADCAST ? list->tasks[i]->extra.message : 0);
     depend(again, ALL_EDGES);
     assert_int_equal(again->n, list->n);
     assert_int_equal(second->steps, simulation->steps);

@@ -39,7 +39,7 @@ static size_t mark_openers(struct list *list, enum role role)
     for (size_t i = 0; i < list->n; i++)
         if (list->tasks[i]->role == role) {
             end = i + 1;
-            list->tasks[i]->gate = GATE_OPENS;
+            list->tasks[i]->extra.gate = GATE_OPENS;
         }
     return end;
 }
@@ -52,7 +52,7 @@ static void mark_waiting(struct list *list)
         struct task *task = list->tasks[i];
         knows_norm[i] = task->role == ROLE_NORM || follows(task, knows_norm);
         if (task->role == ROLE_UPDATE && !knows_norm[i])
-            task->gate = GATE_WAITS;
+            task->extra.gate = GATE_WAITS;
     }
     free(knows_norm);
 }
@@ -66,7 +66,7 @@ static void move_waiting(struct list *list, size_t end, enum role role)
     size_t *positions = allocate(list->n, sizeof *positions), *moved = allocate(list->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
         const struct task *task = list->tasks[i];
-        moves[i] = task->gate == GATE_WAITS || follows(task, moves);
+        moves[i] = task->extra.gate == GATE_WAITS || follows(task, moves);
         if (moves[i] && task->role == role)
             fail(EXIT_USAGE,
                  "task %zu %s follows from an update, but --clip holds all updates until every task of its role, %s, "

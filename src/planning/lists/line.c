@@ -25,16 +25,16 @@ static const struct option_word {
     {LINE_LINK, "queues", VALUE_COUNTER, OFFSET(link, max_lanes), .absent = 0, .low = 1, .high = MOST},
     {LINE_LINK, "queue", VALUE_RATE, OFFSET(link, queue_rate), .absent = 0},
     {LINE_TENSOR, "keep", VALUE_FLAG, OFFSET(tensor, persistent), .absent = 0},
-    {LINE_TENSOR, "buffer", VALUE_FLAG, OFFSET(tensor, is_buffer), .absent = 0},
-    {LINE_TENSOR, "side", VALUE_FLAG, OFFSET(tensor, is_side_word), .absent = 0},
+    {LINE_TENSOR, "buffer", VALUE_FLAG, OFFSET(tensor, extra.is_buffer), .absent = 0},
+    {LINE_TENSOR, "side", VALUE_FLAG, OFFSET(tensor, extra.is_side_word), .absent = 0},
     {LINE_TASK, "layer", VALUE_COUNTER, OFFSET(task, layer), .absent = -1, .high = MOST},
     {LINE_TASK, "micro", VALUE_COUNTER, OFFSET(task, micro), .absent = -1, .high = MOST},
     {LINE_TASK, "role", VALUE_ROLE, OFFSET(task, role), .absent = ROLE_OTHER},
-    {LINE_TASK, "every", VALUE_COUNTER, OFFSET(task, when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
-    {LINE_TASK, "rest", VALUE_COUNTER, OFFSET(task, when.remainder), .absent = 0, .high = MOST_EVERY},
-    {LINE_COPY, "time", VALUE_TIME, OFFSET(task, seconds), .absent = NAN},
-    {LINE_COPY, "msg", VALUE_COUNTER, OFFSET(task, message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
-    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, on_host.seconds), .absent = NAN},
+    {LINE_TASK, "every", VALUE_COUNTER, OFFSET(task, extra.when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
+    {LINE_TASK, "rest", VALUE_COUNTER, OFFSET(task, extra.when.remainder), .absent = 0, .high = MOST_EVERY},
+    {LINE_COPY, "time", VALUE_TIME, OFFSET(task, extra.seconds), .absent = NAN},
+    {LINE_COPY, "msg", VALUE_COUNTER, OFFSET(task, extra.message), .absent = 0, .low = 1, .high = MOST_MESSAGES},
+    {LINE_WORK, "cpu", VALUE_TIME, OFFSET(task, extra.on_host.seconds), .absent = NAN},
 };
 
 void split_line(struct line *line, char *text)

@@ -277,8 +277,8 @@ static void read_task(struct reading *reading, struct task *task)
 {
     read_options(&reading->line, LINE_TASK, task);
     read_options(&reading->line, is_copy(task) ? LINE_COPY : LINE_WORK, task);
-    if (task->when.remainder >= task->when.every)
-        fail_word(&reading->line, reading->line.words[0], "rest= below every=, which is %u", task->when.every);
+    if (task->extra.when.remainder >= task->extra.when.every)
+        fail_word(&reading->line, reading->line.words[0], "rest= below every=, which is %u", task->extra.when.every);
     read_operands(reading, task, "reads", ACCESS_READ);
     read_after(reading, task);
     json_object_set_new_nocheck(reading->tasks, task->name, json_integer((json_int_t)task->index));
@@ -288,7 +288,7 @@ static void task_line(struct reading *reading)
 {
     const char *name = read_task_name(reading);
     struct task *task = add_host(reading->list, read_lane(reading, word_at(&reading->line, 2)), name, NULL, NULL);
-    task->seconds = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, 3));
+    task->extra.seconds = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, 3));
     read_task(reading, task);
     read_operands(reading, task, "writes", ACCESS_WRITE);
 }
@@ -319,9 +319,9 @@ static void copy_line(struct reading *reading)
         fail_word(&reading->line, name, "lane= where both tensors are on the host");
     struct task *task = add_copy(reading->list, lane_of_copy(reading, given, to, from), name, to, from);
     read_task(reading, task);
-    if (task->message && task->role != ROLE_BROADCAST)
+    if (task->extra.message && task->role != ROLE_BROADCAST)
         fail_word(&reading->line, name, "role=broadcast beside msg=");
-    reading->list->last_message = MAX(reading->list->last_message, task->message);
+    reading->list->last_message = MAX(reading->list->last_message, task->extra.message);
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */

@@ -126,7 +126,7 @@ static void write_tensor_line(FILE *out, const struct tensor *tensor, const char
         if (!tensor->persistent)
             written.class = MEM_WORK;
     }
-    if (tensor->exclusive) /* `keep` is the nearest word */
+    if (tensor->extra.exclusive) /* `keep` is the nearest word */
         written.persistent = true;
     fprintf(out, "tensor %s %s %zu %s", name, clean(device, tensor->device->id), tensor->bytes,
             memory_class_name[written.class]);
@@ -264,15 +264,15 @@ static void write_work(FILE *out, char **names, const struct task *task, const c
     if (task->role >= ROLES_BY_HAND)
         written.role = ROLE_OTHER;
     if (task->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */
-        written.message = 0;
-    written.seconds = NAN;
+        written.extra.message = 0;
+    written.extra.seconds = NAN;
     fprintf(out, "%s %s", is_copy(task) ? "copy" : "task", name);
     if (is_copy(task)) {
         write_operand(out, " ", names, copy_target(task));
         write_operand(out, " ", names, copy_source(task));
         write_lane(out, " lane=", task->lane);
         if (given_seconds(&written) != seconds)
-            written.seconds = seconds;
+            written.extra.seconds = seconds;
     } else {
         write_lane(out, " ", task->lane);
         fprintf(out, " %s", format_exactly(number, seconds));

@@ -205,7 +205,7 @@ static bool try_to_pass(struct edit *edit, const struct task *task, const struct
     const struct task *first = way == LATER ? task : neighbour;
     const struct task *second = way == LATER ? neighbour : task;
     edit->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
-    if (ends || (first->gate == GATE_OPENS && second->gate == GATE_WAITS) ||
+    if (ends || (first->extra.gate == GATE_OPENS && second->extra.gate == GATE_WAITS) ||
         is_after(edit->list, second, first, SAME_STEP))
         return false;
     edit->obstacle.over = find_shared(task, neighbour);
@@ -256,7 +256,7 @@ void make_persistent(struct edit *edit, struct tensor *tensor) { set_persistent(
 
 void set_exclusive(struct edit *edit, struct tensor *tensor)
 {
-    CHANGE(edit, tensor->storage->exclusive, EXCLUSIVE_ALWAYS);
+    CHANGE(edit, tensor->storage->extra.exclusive, EXCLUSIVE_ALWAYS);
 }
 
 struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device)
@@ -266,10 +266,10 @@ struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *d
     copy->persistent = true;
     copy->replica.of = tensor->storage->replica.of;
     copy->replica.begin = tensor->storage->replica.begin + tensor->offset;
-    copy->mirror.of = tensor;
+    copy->extra.mirror.of = tensor;
     struct tensor *first = edit->list->pool->tensors[tensor->storage->replica.of->id];
-    copy->mirror.next = first->mirror.first;
-    CHANGE(edit, first->mirror.first, copy);
+    copy->extra.mirror.next = first->extra.mirror.first;
+    CHANGE(edit, first->extra.mirror.first, copy);
     return copy;
 }
 
@@ -309,8 +309,8 @@ struct task *repeat(struct edit *edit, const struct task *task)
     again->next = links.next;
     again->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
     again->accesses = copy_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses);
-    if (task->argument_bytes)
-        again->argument = copy_bytes(task->argument, task->argument_bytes);
+    if (task->extra.argument_bytes)
+        again->argument = copy_bytes(task->argument, task->extra.argument_bytes);
     again->edges = NULL;
     again->n_edges = 0;
     return again;
@@ -327,12 +327,12 @@ void stand_in(struct edit *edit, struct task *mine, struct task *theirs)
 {
     CHECK(mine->n_accesses == theirs->n_accesses, "task %s has %d accesses, task %s %d", mine->name, mine->n_accesses,
           theirs->name, theirs->n_accesses);
-    CHANGE(edit, mine->origin, theirs->origin);
-    CHANGE(edit, mine->message, theirs->message);
-    CHANGE(edit, mine->elementwise, theirs->elementwise);
-    CHANGE(edit, mine->gate, theirs->gate);
-    CHANGE(edit, mine->slice_begin, theirs->slice_begin);
-    CHANGE(edit, mine->state, theirs->state);
+    CHANGE(edit, mine->extra.origin, theirs->extra.origin);
+    CHANGE(edit, mine->extra.message, theirs->extra.message);
+    CHANGE(edit, mine->extra.elementwise, theirs->extra.elementwise);
+    CHANGE(edit, mine->extra.gate, theirs->extra.gate);
+    CHANGE(edit, mine->extra.slice_begin, theirs->extra.slice_begin);
+    CHANGE(edit, mine->extra.state, theirs->extra.state);
     drop(edit, theirs);
 }
 
@@ -340,15 +340,15 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
                              struct tensor *const *host_tensors)
 {
     insert_before(edit, task);
-    struct task *mine = add_host(edit->list, lane, task->name, task->on_host.function, NULL);
+    struct task *mine = add_host(edit->list, lane, task->name, task->extra.on_host.function, NULL);
     for (int i = 0; i < task->n_accesses; i++)
         add_access(mine, host_tensors[i], task->accesses[i].mode);
     mine->args = copy_bytes(task->args, (size_t)task->n_args * sizeof *task->args);
     mine->n_args = task->n_args;
-    mine->seconds = task->on_host.seconds;
+    mine->extra.seconds = task->extra.on_host.seconds;
     mine->flops = task->flops;
     mine->bytes = task->bytes;
-    mine->when = task->when;
+    mine->extra.when = task->extra.when;
     stand_in(edit, mine, task);
     insert_behind(edit, mine);
     return mine;
@@ -382,16 +382,16 @@ static void narrow(struct task *task, struct pool *pool, size_t begin, size_t en
     narrow_args(task, first, n);
     if (task->action == ACT_KERNEL)
         task->grid.global[0] = ceil_div(n, BLOCK) * task->grid.local[0];
-    task->slice_begin += begin;
-    task->state.elements.begin += first;
-    task->state.elements.end = task->state.elements.begin + n;
+    task->extra.slice_begin += begin;
+    task->extra.state.elements.begin += first;
+    task->extra.state.elements.end = task->extra.state.elements.begin + n;
     task->flops *= (double)(end - begin) / (double)task_bytes;
     task->bytes = (size_t)((double)task->bytes * (double)(end - begin) / (double)task_bytes);
 }
 
 size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices)
 {
-    CHECK(task->elementwise, "task %s is cut into slices, but is not elementwise", task->name);
+    CHECK(task->extra.elementwise, "task %s is cut into slices, but is not elementwise", task->name);
     CHECK(n > 0, "task %s is cut into no slices", task->name);
     struct list *list = edit->list;
     struct task *cursor = list->cursor;
@@ -416,10 +416,10 @@ void need_side_bits(struct task *task, struct tensor *word, int bits, enum assum
     size_t bytes = task->bytes;
     add_access(task, word, ACCESS_READ);
     task->bytes = bytes; /* the word is no work */
-    task->condition.needs = bits;
-    task->condition.unexpected = assumed == ASSUME_SKIPPED;
+    task->extra.condition.needs = bits;
+    task->extra.condition.unexpected = assumed == ASSUME_SKIPPED;
     if (assumed == ASSUME_SKIPPED)
-        task->seconds = 0; /* a task that does nothing takes no time */
+        task->extra.seconds = 0; /* a task that does nothing takes no time */
 }
 
 /* ---- tasks of a list --------------------------------------------------------------------------------------------- */

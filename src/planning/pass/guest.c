@@ -17,7 +17,7 @@ static const struct tensor *mirror_read(const struct task *task, const struct te
     if (!is_copy(task) || task->n_accesses != 2)
         return NULL;
     const struct tensor *on_host = task->accesses[1].tensor->storage;
-    return on_host->mirror.of && on_host->mirror.of->storage == tensor ? on_host : NULL;
+    return on_host->extra.mirror.of && on_host->extra.mirror.of->storage == tensor ? on_host : NULL;
 }
 
 /* Does the task bring a part of the tensor up, from the same part of a mirror? */
@@ -26,15 +26,16 @@ static bool brings_up(const struct task *task, const struct tensor *tensor)
     const struct tensor *on_host = mirror_read(task, tensor);
     const struct tensor *to = task->accesses[0].tensor;
     return on_host && to->storage == tensor &&
-           to->offset == on_host->mirror.of->offset + task->accesses[1].tensor->offset;
+           to->offset == on_host->extra.mirror.of->offset + task->accesses[1].tensor->offset;
 }
 
 /* The first task that writes a mirror of the tensor. */
 static int first_mirror_write(const struct uses *uses, const struct tensor *tensor)
 {
     int first = (int)uses->n;
-    for (const struct tensor *on_host = tensor->replica.of->mirror.first; on_host; on_host = on_host->mirror.next) {
-        if (on_host->mirror.of->storage != tensor)
+    for (const struct tensor *on_host = tensor->replica.of->extra.mirror.first; on_host;
+         on_host = on_host->extra.mirror.next) {
+        if (on_host->extra.mirror.of->storage != tensor)
             continue;
         const struct use_range found = uses_of(uses, on_host);
         for (size_t i = 0; i < found.n; i++)
@@ -64,12 +65,13 @@ void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses,
     for (size_t i = 0; i < found.n; i++)
         if (mirror_read(found.uses[i].task, tensor))
             drop(edit, found.uses[i].task);
-    for (struct tensor *on_host = tensor->replica.of->mirror.first; on_host; on_host = on_host->mirror.next) {
-        if (on_host->mirror.of->storage != tensor)
+    for (struct tensor *on_host = tensor->replica.of->extra.mirror.first; on_host;
+         on_host = on_host->extra.mirror.next) {
+        if (on_host->extra.mirror.of->storage != tensor)
             continue;
         const struct use_range of_mirror = uses_of(uses, on_host);
         for (size_t i = 0; i < of_mirror.n; i++)
-            repoint(edit, of_mirror.uses[i].task, on_host, pool->tensors[on_host->mirror.of->id]);
+            repoint(edit, of_mirror.uses[i].task, on_host, pool->tensors[on_host->extra.mirror.of->id]);
         make_transient(edit, on_host);
     }
 }

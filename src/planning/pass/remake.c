@@ -18,7 +18,7 @@ bool may_leave(const struct uses *uses, const struct tensor *tensor, unsigned cl
 {
     const struct use_range found = uses_of(uses, tensor);
     bool is_of_class = classes >> tensor->class & 1;
-    if (found.n == 0 || !is_of_class || tensor->storage != tensor || tensor->exclusive || tensor->device->is_host)
+    if (found.n == 0 || !is_of_class || tensor->storage != tensor || tensor->extra.exclusive || tensor->device->is_host)
         return false;
     for (size_t i = 0; i < found.n; i++)
         if (is_conditional(found.uses[i].task))
@@ -88,8 +88,8 @@ static struct tensor *twin_of(const struct remaking *remaking, const struct tens
  * read. */
 static struct tensor *gathered_for(const struct uses *uses, struct tensor *tensor, int reader)
 {
-    while (tensor->later_copy && is_whole_before(uses, tensor->later_copy, reader))
-        tensor = tensor->later_copy;
+    while (tensor->extra.later_copy && is_whole_before(uses, tensor->extra.later_copy, reader))
+        tensor = tensor->extra.later_copy;
     return tensor;
 }
 

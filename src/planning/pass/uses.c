@@ -134,7 +134,7 @@ int64_t *bytes_held(const struct uses *uses, const struct pool *pool, const stru
             continue;
         const struct use_range found = uses_of(uses, tensor);
         int64_t bytes = (int64_t)round_up(tensor->bytes, MAX(device->alignment, 1u));
-        if (tensor->persistent || (tensor->exclusive == EXCLUSIVE_ALWAYS && found.n > 0)) {
+        if (tensor->persistent || (tensor->extra.exclusive == EXCLUSIVE_ALWAYS && found.n > 0)) {
             held[0] += bytes;
             held[uses->n] -= bytes;
         } else if (found.n > 0) {

@@ -108,7 +108,7 @@ void links_of(const struct task *task, const struct link *links[2])
 {
     links[0] = NULL;
     links[1] = NULL;
-    if (task->lane->kind == LANE_DISK && (is_copy(task) || isnan(task->seconds)))
+    if (task->lane->kind == LANE_DISK && (is_copy(task) || isnan(task->extra.seconds)))
         links[0] = task->lane->device->described.disk;
     else if (is_copy(task) && copy_target(task)->device != copy_source(task)->device) {
         const struct device *to = copy_target(task)->device;
@@ -144,8 +144,8 @@ double given_seconds(const struct task *task)
 {
     const struct link *links[2];
     links_of(task, links);
-    if (!isnan(task->seconds))
-        return task->seconds;
+    if (!isnan(task->extra.seconds))
+        return task->extra.seconds;
     return link_latency(links) + (double)copy_target(task)->bytes / link_rate(links, NULL);
 }
 
@@ -173,7 +173,7 @@ double task_seconds(const struct costs *costs, const struct task *task, enum cos
     if (!costs)
         return given_seconds(task);
     *source = costs->measured ? COST_MEASURED : COST_MODELLED;
-    if (!isnan(task->seconds))
+    if (!isnan(task->extra.seconds))
         return given_seconds(task);
     /* Copies always have a speed, work of the host may have one. */
     const struct lane_speed *speed = &costs->speeds[speed_kind(task)];
@@ -186,7 +186,7 @@ double task_seconds(const struct costs *costs, const struct task *task, enum cos
 
 static bool has_time(const struct task *task, const struct costs *costs)
 {
-    return costs || !isnan(task->seconds) || is_copy(task);
+    return costs || !isnan(task->extra.seconds) || is_copy(task);
 }
 
 bool has_times(const struct list *list, const struct costs *costs)
@@ -213,7 +213,7 @@ double seconds_of_copy(const struct costs *costs, const char *name, struct lane 
         .lane = lane, .layer = -1, .micro = -1, .action = ACT_COPY, .accesses = access, .n_accesses = 2};
     snprintf(copy.name, sizeof copy.name, "%s", name);
     copy.bytes = 2 * bytes;
-    copy.seconds = NAN;
+    copy.extra.seconds = NAN;
     return seconds_alone(costs, &copy);
 }
 
@@ -273,10 +273,10 @@ void apply_what_if_to_list(struct list *list, const char *text)
     apply_what_if(costs, machine, text);
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->tasks[i];
-        if (task->seconds > 0)
-            task->seconds /= scale_of(costs, task);
-        if (task->on_host.seconds > 0)
-            task->on_host.seconds /= costs->scale_cpu;
+        if (task->extra.seconds > 0)
+            task->extra.seconds /= scale_of(costs, task);
+        if (task->extra.on_host.seconds > 0)
+            task->extra.on_host.seconds /= costs->scale_cpu;
     }
     for (size_t i = 0; i < machine->n_links; i++) {
         struct link *link = machine->links[i];

@@ -233,7 +233,7 @@ static void release(struct simulator *simulator, int i, int iteration)
 static void count_run(struct simulator *simulator, int i, int change)
 {
     struct task_state *state = &simulator->tasks[i];
-    if (task_of(simulator, i)->slot.aside)
+    if (task_of(simulator, i)->extra.slot.aside)
         return;
     bool was_full = state->in_flight == MOST_RUNS;
     state->in_flight += change;
@@ -260,7 +260,7 @@ static void count_end(struct simulator *simulator, int i, int iteration)
 static void leave_iteration(struct simulator *simulator, int iteration)
 {
     for (int i = 0; i < simulator->n; i++) {
-        if (!task_of(simulator, i)->slot.needed)
+        if (!task_of(simulator, i)->extra.slot.needed)
             continue;
         simulator->result->moments[node_of(simulator, iteration, i)].skipped = true;
         count_end(simulator, i, iteration);
@@ -276,7 +276,7 @@ static void ask_for_slot(struct simulator *simulator, int iteration)
     if (!has_slot)
         leave_iteration(simulator, iteration); /* all of them leave before a task that waits for them can start */
     for (int i = 0; i < simulator->n; i++) {
-        if (!task_of(simulator, i)->slot.needed)
+        if (!task_of(simulator, i)->extra.slot.needed)
             continue;
         /* If the task's last run has not ended, release() is called when it does. */
         bool last_run_ended = latest_iteration(simulator, i, iteration - 1) <= simulator->tasks[i].last_ended;

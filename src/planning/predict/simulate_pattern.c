@@ -59,7 +59,7 @@ static double mean_seconds(const struct simulator *simulator, int first, int las
     for (int i = 0; i < simulator->n; i++) {
         const struct moment *begin = &simulator->result->moments[node_of(simulator, first, i)];
         const struct moment *end = &simulator->result->moments[node_of(simulator, last, i)];
-        if (!begin->skipped && !end->skipped && !task_of(simulator, i)->slot.needed)
+        if (!begin->skipped && !end->skipped && !task_of(simulator, i)->extra.slot.needed)
             return (end->end - begin->end) / (last - first);
     }
     return (simulator->iterations[last].end - simulator->iterations[first].end) / (last - first);

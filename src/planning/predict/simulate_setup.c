@@ -26,7 +26,7 @@ static void clear_lanes(struct simulator *simulator)
 /* True if the edge's producer runs in the same iteration, and must end before this task asks for a slot. */
 static bool leads_to_slot(const struct list *list, const struct task *task, const struct edge *edge)
 {
-    return task->slot.needed && !task->condition.unexpected && !edge->previous &&
+    return task->extra.slot.needed && !task->extra.condition.unexpected && !edge->previous &&
            !writes_side_word(list->tasks[edge->producer]);
 }
 
@@ -46,7 +46,7 @@ static void index_list(struct simulator *simulator)
         simulator->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = i;
         lane->next_task = i;
-        if (task->slot.returns)
+        if (task->extra.slot.returns)
             simulator->returning_task = task;
         const struct edge *edge = task->edges + task->n_edges; /* from the last on: each wait comes before the others */
         while (edge > task->edges) {

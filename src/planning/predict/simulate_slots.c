@@ -15,7 +15,7 @@
 
 bool waits_for_slot(const struct simulator *simulator, int node)
 {
-    return task_of(simulator, node)->slot.needed && !simulator->iterations[node / simulator->n].has_asked;
+    return task_of(simulator, node)->extra.slot.needed && !simulator->iterations[node / simulator->n].has_asked;
 }
 
 /* A copy of what an update has made has its turn: must it ask for a slot?  The update has asked already, unless it
@@ -24,7 +24,7 @@ bool waits_for_slot(const struct simulator *simulator, int node)
 bool asks_in_turn(const struct simulator *simulator, int node)
 {
     const struct task *task = task_of(simulator, node);
-    if (task->slot.aside || task->condition.unexpected)
+    if (task->extra.slot.aside || task->extra.condition.unexpected)
         return false;
     return simulator->unmet[node] == 0 && waits_for_slot(simulator, node);
 }
@@ -42,7 +42,7 @@ bool give_slot(struct simulator *simulator, int iteration)
 /* Has task i a result that is to be stored? */
 static bool is_stored(const struct simulator *simulator, int i)
 {
-    return simulator->tasks[i].before_slot && !task_of(simulator, i)->slot.needed;
+    return simulator->tasks[i].before_slot && !task_of(simulator, i)->extra.slot.needed;
 }
 
 bool asks_at_once(const struct simulator *simulator, int iteration)
@@ -62,6 +62,6 @@ bool asks_at_end(const struct simulator *simulator, int i, int iteration)
 
 void return_at_end(struct simulator *simulator, int i, int iteration)
 {
-    if (task_of(simulator, i)->slot.returns)
+    if (task_of(simulator, i)->extra.slot.returns)
         return_slot(&simulator->slots, (uint32_t)iteration + 1, true);
 }

@@ -230,7 +230,7 @@ static void time_host_updates(const struct list *list, struct costs *costs)
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
-        if (task->on_host.function != adamw_on_host || has_update(costs, first, cost.bytes))
+        if (task->extra.on_host.function != adamw_on_host || has_update(costs, first, cost.bytes))
             continue;
         snprintf(cost.name, sizeof cost.name, "%s", task->name);
         cost.ns = 1e9 * measure_adamw(count_elements(task->accesses[0].tensor));

@@ -204,7 +204,7 @@ static struct problem *written_problem(const struct task *task, const struct ima
     for (size_t word = range.begin; word < range.end; word++) {
         bool unwritten = image->first_run[word] == filling(0, tensor->type, word) &&
                          image->this_run[word] == filling(run, tensor->type, word);
-        if (image->this_run[word] != image->first_run[word] && !(task->partial && unwritten))
+        if (image->this_run[word] != image->first_run[word] && !(task->extra.partial && unwritten))
             return new_problem(EXIT_FAILED,
                                "task %s%s changes element %zu of tensor %s when the memory that it does not declare "
                                "to read holds %s instead of NaN: it reads something that it does not declare, or does "

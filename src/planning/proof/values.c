@@ -129,7 +129,7 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
 /* Does element i of the task touch only element i of this access? */
 static bool by_element(const struct task *task, const struct access *access)
 {
-    return task->elementwise && access->tensor->bytes == task->accesses[0].tensor->bytes;
+    return task->extra.elementwise && access->tensor->bytes == task->accesses[0].tensor->bytes;
 }
 
 /* A hash of the elements from byte `at` up to *end.  When it is called, *end is the end of all elements; it moves to
@@ -143,7 +143,7 @@ static uint64_t hash_elements(struct strip *strips, const struct task *task, siz
         size_t n;
         const struct byte_cell *first = read_cells(strips, access->tensor, at, *end, &n);
         /* Byte b of the task, as it was before passes cut it, reads byte b + shift of the value. */
-        int64_t shift = (int64_t)access->tensor->offset - first->origin - (int64_t)task->slice_begin;
+        int64_t shift = (int64_t)access->tensor->offset - first->origin - (int64_t)task->extra.slice_begin;
         value = hash_pair(value, hash_pair(first->value, (uint64_t)shift));
         *end = first->end - access->tensor->offset;
     }
@@ -156,7 +156,7 @@ static uint64_t hash_whole_reads(struct strip *strips, const struct task *task, 
     uint64_t value = identity;
     for (int i = 0; i < task->n_accesses; i++) {
         const struct access *access = &task->accesses[i];
-        if ((access->mode & ACCESS_READ) && !access->tensor->is_side_word && !by_element(task, access))
+        if ((access->mode & ACCESS_READ) && !access->tensor->extra.is_side_word && !by_element(task, access))
             value = hash_pair(value, hash_read_bytes(strips, access->tensor));
     }
     return value;
@@ -168,7 +168,7 @@ static uint64_t identify(const struct values *values, const struct task *task)
 {
     const int tags[] = {task->layer, task->micro, (int)task->role};
     if (values->known_by == BY_ORIGIN)
-        return task->origin;
+        return task->extra.origin;
     return hash_bytes(tags, sizeof tags, hash_bytes(task->name, strlen(task->name), 0));
 }
 
@@ -176,7 +176,7 @@ static uint64_t identify(const struct values *values, const struct task *task)
 static bool writes_nothing(const struct task *task)
 {
     for (int i = 0; i < task->n_accesses; i++)
-        if ((task->accesses[i].mode & ACCESS_WRITE) && !task->accesses[i].tensor->is_side_word)
+        if ((task->accesses[i].mode & ACCESS_WRITE) && !task->accesses[i].tensor->extra.is_side_word)
             return false;
     return true;
 }
@@ -191,10 +191,10 @@ static void write_stretch(struct strip *strips, const struct task *task, size_t 
             continue;
         const struct written_value written = {
             .value = hash_pair(value, (uint64_t)i),
-            .origin = (int64_t)tensor->offset - (int64_t)task->slice_begin,
+            .origin = (int64_t)tensor->offset - (int64_t)task->extra.slice_begin,
             .iteration = iteration,
         };
-        if (task->elementwise)
+        if (task->extra.elementwise)
             write_value(strips, tensor, at, end, written);
         else
             write_value(strips, tensor, 0, tensor->bytes, written);
@@ -214,14 +214,14 @@ static void interpret_task(struct values *values, struct strip *strips, const st
                            int iteration)
 {
     uint64_t common = hash_whole_reads(strips, task, stretch.identity);
-    size_t bytes = task->elementwise ? task->accesses[0].tensor->bytes : 1;
+    size_t bytes = task->extra.elementwise ? task->accesses[0].tensor->bytes : 1;
     stretch.is_silent = writes_nothing(task);
     size_t at = 0;
     while (at < bytes) {
         size_t end = bytes;
         stretch.hash = hash_elements(strips, task, at, &end, common);
-        stretch.begin = task->slice_begin + at;
-        stretch.end = task->slice_begin + end;
+        stretch.begin = task->extra.slice_begin + at;
+        stretch.end = task->extra.slice_begin + end;
         write_stretch(strips, task, at, end, stretch.hash, iteration);
         add_stretch(values, stretch);
         at = end;

@@ -50,8 +50,8 @@ static struct problem *cell_problem(const struct list *list, int node, const str
     const struct tensor *storage = access->tensor->storage;
     const char *reader = list->tasks[node % n]->name;
     /* A side word holds for its own iteration.  Only the task that writes it anew may read it afterwards. */
-    bool kept = storage->persistent && (!access->tensor->is_side_word || writes_side_word(list->tasks[node % n]));
-    if (storage->slots && writer) /* another iteration wrote into another slot, not into this one */
+    bool kept = storage->persistent && (!access->tensor->extra.is_side_word || writes_side_word(list->tasks[node % n]));
+    if (storage->extra.slots && writer) /* another iteration wrote into another slot, not into this one */
         kept = false;
     if (writer && writer->storage != storage)
         return new_problem(EXIT_FAILED,
@@ -72,7 +72,7 @@ static struct problem *describe_conflict(const struct list *list, int first, int
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return new_problem(EXIT_FAILED, "task %d %s has two tensors on the same bytes", i, earlier->name);
-    if (later->gate == GATE_WAITS && earlier->gate == GATE_OPENS && together)
+    if (later->extra.gate == GATE_WAITS && earlier->extra.gate == GATE_OPENS && together)
         return new_problem(EXIT_FAILED, "task %d %s, an update, may start before task %d %s has ended", k, later->name,
                            i, earlier->name);
     if (is_after(list, later, earlier, together ? SAME_STEP : STEP_BEFORE))
@@ -96,7 +96,7 @@ static void need_order(struct proof *proof, int touch, int node, const struct te
     int n = (int)proof->list->n;
     for (; touch != NONE; touch = proof->touches[touch].before) {
         const struct cell_touch *earlier = &proof->touches[touch];
-        if (storage->slots && earlier->node / n != node / n)
+        if (storage->extra.slots && earlier->node / n != node / n)
             continue; /* another iteration uses another slot: see verify_slots() */
         if (earlier->node == node && earlier->storage != storage && !proof->problem)
             proof->problem = describe_conflict(proof->list, node, node);
@@ -272,10 +272,10 @@ static void need_gates(struct proof *proof)
     const struct list *list = proof->list;
     int n = (int)list->n;
     for (int i = 0; i < n; i++) {
-        if (list->tasks[i]->gate != GATE_OPENS)
+        if (list->tasks[i]->extra.gate != GATE_OPENS)
             continue;
         for (int k = 0; k < n; k++)
-            if (list->tasks[k]->gate == GATE_WAITS)
+            if (list->tasks[k]->extra.gate == GATE_WAITS)
                 add_pair(proof, n + i, n + k);
     }
 }
@@ -334,7 +334,7 @@ static uint64_t hash_running(const struct list *list, uint32_t number)
     uint64_t hash = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (task->when.every > 1 && is_due(task, number))
+        if (task->extra.when.every > 1 && is_due(task, number))
             hash = hash_pair(hash, i);
     }
     return hash;
@@ -377,7 +377,7 @@ static struct problem *verify_after(const struct list *list)
     int *earliest = allocate(list->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
     fill_none(earliest, list->last_origin + 1);
     for (size_t i = list->n; i-- > 0;)
-        earliest[list->tasks[i]->origin] = (int)i;
+        earliest[list->tasks[i]->extra.origin] = (int)i;
     for (size_t i = 0; i < list->n_origin_waits && !problem; i++) {
         const struct origin_wait *said = &list->origin_waits[i];
         int waits = earliest[said->consumer], first = earliest[said->producer];

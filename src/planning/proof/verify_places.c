@@ -14,7 +14,7 @@
 static const struct tensor *tensor_with_slots(const struct task *task)
 {
     for (int i = 0; i < task->n_accesses; i++)
-        if (task->accesses[i].tensor->storage->slots)
+        if (task->accesses[i].tensor->storage->extra.slots)
             return task->accesses[i].tensor;
     return NULL;
 }
@@ -30,10 +30,10 @@ static bool *mark_returned(const struct list *list)
     bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
     for (size_t i = list->n; i-- > 0;) {
         const struct task *task = list->tasks[i];
-        if (!task->slot.needed)
+        if (!task->extra.slot.needed)
             continue;
-        ended[i] |= task->slot.returns || on_lane[task->lane->index];
-        if (!ended[i] || task->condition.needs)
+        ended[i] |= task->extra.slot.returns || on_lane[task->lane->index];
+        if (!ended[i] || task->extra.condition.needs)
             continue;
         on_lane[task->lane->index] = true;
         for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
@@ -53,7 +53,7 @@ struct problem *verify_slots(const struct list *list)
     for (size_t i = 0; i < list->n && !problem; i++) {
         const struct task *task = list->tasks[i];
         const struct tensor *tensor = tensor_with_slots(task);
-        if (tensor && !task->slot.needed)
+        if (tensor && !task->extra.slot.needed)
             problem =
                 new_problem(EXIT_FAILED, "task %zu %s touches tensor %s in a slot, and may run in a step that has none",
                             i, task->name, tensor->name);

@@ -67,7 +67,7 @@ bool is_broadcast(const struct task *task)
 
 static bool run_together(const struct task *a, const struct task *b)
 {
-    return a->when.every == b->when.every && a->when.remainder == b->when.remainder;
+    return a->extra.when.every == b->extra.when.every && a->extra.when.remainder == b->extra.when.remainder;
 }
 
 /* The last message of that number so far, or NULL.  (There are several where a copy could not join the one before.) */
@@ -114,8 +114,8 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
 {
     struct message *message = NULL;
     int parent = NO_HOP;
-    if (copy->message)
-        message = find_message(broadcast, copy->message);
+    if (copy->extra.message)
+        message = find_message(broadcast, copy->extra.message);
     if (message)
         parent = find_parent(message, copy);
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
@@ -125,7 +125,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
             grow(broadcast->messages, &broadcast->cap_messages, broadcast->n_messages + 1, sizeof *broadcast->messages);
         message = &broadcast->messages[broadcast->n_messages++];
         *message = (struct message){
-            .number = copy->message,
+            .number = copy->extra.message,
             .source = copy_source(copy),
             .position = copy->index,
             .first_use = SIZE_MAX,
@@ -375,11 +375,11 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
     struct tensor *whole = copy_target(hop->copy), *to = tensor_of_part(broadcast, whole, part);
     struct task *task =
         add_copy(broadcast->list, lane_of_queue(broadcast, hop->copy, part->queue), hop->copy->name, to, from);
-    task->origin = hop->copy->origin;
-    task->message = part->number;
-    task->when = hop->copy->when;
-    if (!isnan(hop->copy->seconds))
-        task->seconds = hop->copy->seconds * (double)to->bytes / (double)whole->bytes;
+    task->extra.origin = hop->copy->extra.origin;
+    task->extra.message = part->number;
+    task->extra.when = hop->copy->extra.when;
+    if (!isnan(hop->copy->extra.seconds))
+        task->extra.seconds = hop->copy->extra.seconds * (double)to->bytes / (double)whole->bytes;
     if (hop->reader && !from->device->is_host && !to->device->is_host)
         add_receive(broadcast, edit, hop->reader, part->queue, to);
     send_on(broadcast, edit, part, h, to);

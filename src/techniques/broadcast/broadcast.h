@@ -36,7 +36,7 @@ enum { SOURCE = -1, NO_HOP = -2 }; /* in the place of a hop's index; NONE would 
 
 /* The same bytes on their way to one device or several. */
 struct message {
-    int number;            /* the number that its copies have as task->message; 0: it is a single copy without one */
+    int number; /* the number that its copies have as task->extra.message; 0: it is a single copy without one */
     struct tensor *source; /* the bytes that are sent */
     struct hop *hops;      /* neighbours in the list, a parent before what it brought */
     size_t n, cap;

@@ -27,7 +27,7 @@ static double compute_bound(const struct list *list)
         links_of(task, links);
         for (int k = 0; k < 2; k++)
             if (links[k])
-                seconds[links[k]->index] += (double)copy_target(task)->bytes / links[k]->rate / task->when.every;
+                seconds[links[k]->index] += (double)copy_target(task)->bytes / links[k]->rate / task->extra.when.every;
     }
     for (size_t i = 0; i < machine->n_links; i++)
         most = fmax(most, seconds[i]);

@@ -72,7 +72,7 @@ static struct tensor_list *replicas_like(const struct survey *survey, const stru
 /* Does the tensor have all parameters of a layer, and do shards keep their values? */
 static bool is_replica(const struct survey *survey, const struct tensor *storage)
 {
-    if (storage->replica.is_shard || storage->mirror.of || storage->class != MEM_PARAMETERS)
+    if (storage->replica.is_shard || storage->extra.mirror.of || storage->class != MEM_PARAMETERS)
         return false;
     return shards_of(survey, storage)->n > 0;
 }
@@ -117,7 +117,8 @@ static bool is_of_update(const struct task *task)
 {
     if (task->role == ROLE_UPDATE)
         return true;
-    return is_copy(task) && (copy_target(task)->storage->mirror.of || copy_source(task)->storage->mirror.of);
+    return is_copy(task) &&
+           (copy_target(task)->storage->extra.mirror.of || copy_source(task)->storage->extra.mirror.of);
 }
 
 static void list_tensor(struct tensor_list *list, struct tensor *tensor)
@@ -395,7 +396,7 @@ static void link_windows(struct survey *survey)
         for (size_t i = 1; i < survey->windows[id].n; i++) {
             struct read_window *before = survey->windows[id].items[i - 1];
             const struct read_window *window = survey->windows[id].items[i];
-            before->gathered->later_copy = window->gathered;
+            before->gathered->extra.later_copy = window->gathered;
         }
 }
 

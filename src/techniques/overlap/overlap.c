@@ -63,7 +63,7 @@ static const struct tensor *parameters_of(const struct task *task)
 /* An update of a device that the host can do too. */
 static bool host_can_do(const struct task *task)
 {
-    bool host_can = task->on_host.function || !isnan(task->on_host.seconds);
+    bool host_can = task->extra.on_host.function || !isnan(task->extra.on_host.seconds);
     return task->role == ROLE_UPDATE && task->lane->kind == LANE_COMPUTE && host_can && parameters_of(task);
 }
 
@@ -290,7 +290,7 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
 {
     struct task *maker = maker_of(mover, whole, update);
     struct tensor **on_host = &mover->counterparts[whole->id];
-    if (!update->on_host.function)
+    if (!update->extra.on_host.function)
         return whole;
     if (*on_host)
         return *on_host;
@@ -329,7 +329,7 @@ struct update_slices cut_update(struct update_mover *mover, struct task *update)
     enum { LARGEST = 16 << 20, SMALLEST = 256 << 10 }; /* bytes */
     size_t bytes = update->accesses[0].tensor->bytes;
     struct update_slices slices = {.n = 1};
-    if (update->elementwise && bytes > SMALLEST)
+    if (update->extra.elementwise && bytes > SMALLEST)
         slices.n = MAX((size_t)mover->cores, ceil_div(bytes, LARGEST));
     slices.tasks = allocate(slices.n, sizeof *slices.tasks);
     slices.tasks[0] = update;

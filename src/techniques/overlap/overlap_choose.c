@@ -75,7 +75,7 @@ void try_plan(const struct question *question, struct update_plan *plan)
 /* The task's time, in the mean over all steps. */
 static double seconds_of(const struct update_survey *survey, const struct task *task)
 {
-    return seconds_alone(survey->costs, task) / task->when.every;
+    return seconds_alone(survey->costs, task) / task->extra.when.every;
 }
 
 /* Measures what each bucket takes on its device; and the least period, the time that all other work takes on the

@@ -225,7 +225,7 @@ static struct tensor *new_word(struct list *list, struct device *device)
     };
     struct tensor *word = new_tensor(list->pool, &form);
     word->persistent = true;
-    word->is_side_word = true;
+    word->extra.is_side_word = true;
     return word;
 }
 
@@ -266,7 +266,7 @@ static void add_side_task(const struct both_sides *sides, struct task *maker)
     tag_tasks(list, sides->update->layer, NONE, ROLE_OFFLOAD);
     struct task *task =
         add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", write_side, sides->chooser);
-    task->argument_bytes = sizeof *sides->chooser; /* it is the task's own */
+    task->extra.argument_bytes = sizeof *sides->chooser; /* it is the task's own */
     add_access(task, sides->word, ACCESS_BOTH);
     for (int i = 0; i < sides->update->n_accesses; i++) /* it comes after these, and does not look at them */
         if (sides->update->accesses[i].tensor->class == MEM_GRADIENTS)
@@ -299,7 +299,7 @@ static void move_state(const struct both_sides *sides, struct task *device_updat
     for (int i = 0; i < sides->host_update->n_accesses; i++) {
         struct tensor *part = device_update->accesses[i].tensor;
         struct tensor *on_host = sides->host_update->accesses[i].tensor->storage;
-        const struct tensor *mirrored = on_host->mirror.of;
+        const struct tensor *mirrored = on_host->extra.mirror.of;
         if (!mirrored)
             continue;
         size_t begin = part->offset - mirrored->offset;
@@ -320,7 +320,7 @@ static void return_state(struct list *list)
     struct task_flight flight = {.iteration = 0}; /* nobody asks for the times */
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        bool returns = (task->condition.needs & SIDE_MOVED) && (task->condition.needs & SIDE_DEVICE);
+        bool returns = (task->extra.condition.needs & SIDE_MOVED) && (task->extra.condition.needs & SIDE_DEVICE);
         if (returns && (side_bits(task) & SIDE_CPU))
             run_alone(list, task, 0, &flight);
     }

@@ -75,7 +75,7 @@ static char *reason_to_choose_now(const struct task *update, const struct run_fa
                                   const struct pass *room_maker)
 {
     const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
-    if (!update->on_host.function)
+    if (!update->extra.on_host.function)
         return copy_string("a step file only says how long tasks take");
     if (facts->paced)
         return copy_string("a paced step runs as predicted");

@@ -55,7 +55,7 @@ static int first_backward_reader(const struct uses *uses, const struct tensor *t
 /* Does the rule mean tensors of this kind, whatever their uses are?  `auto` may make all again that `full` does. */
 static bool is_meant(const struct tensor *tensor, enum recompute mode)
 {
-    return mode != RECOMPUTE_SELECTIVE || tensor->cheap;
+    return mode != RECOMPUTE_SELECTIVE || tensor->extra.cheap;
 }
 
 int *remade_by_rule(const struct uses *uses, const struct pool *pool, enum recompute mode)

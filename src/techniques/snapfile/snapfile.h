@@ -19,7 +19,7 @@
  *     close_snapfile_writer()        after a drain
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
- * in the file for all payloads of an iteration, with a buffer in memory for each (struct slots in tensor.h).  A
+ * in the file for all payloads of an iteration, with a buffer in memory for each (struct slots in tensor_extra.h).  A
  * *commit* is written on a page, which names the slot: from then on the iteration is *recoverable*, after a kill; when
  * that is flushed it is *durable*, after a power cut too.  A *valid* page is one that was written whole, whether or not
  * its slot was.

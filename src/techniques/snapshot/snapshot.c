@@ -57,9 +57,9 @@ struct tensor *new_buffers(struct pool *pool, struct device *device, size_t byte
     for (int k = 0; k < slots; k++) {
         *end = new_bytes_tensor(pool, device, MEM_WORK, "snapshot", bytes);
         (*end)->persistent = true;
-        end = &(*end)->next_slot;
+        end = &(*end)->extra.next_slot;
     }
-    first->slots = &pool->slots;
+    first->extra.slots = &pool->slots;
     return first;
 }
 
@@ -70,9 +70,9 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 {
     struct tensor *first = NULL;
     struct tensor **next = &first;
-    for (struct tensor *buffer = buffers; buffer; buffer = buffer->next_slot) {
+    for (struct tensor *buffer = buffers; buffer; buffer = buffer->extra.next_slot) {
         *next = new_range(pool, buffer, name, begin, end);
-        next = &(*next)->next_slot;
+        next = &(*next)->extra.next_slot;
     }
     return first;
 }
@@ -82,8 +82,8 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 /* Makes the task run only where its iteration has a slot, and returns it. */
 static struct task *need_slot(const struct snapshot_rewrite *rewrite, struct task *task)
 {
-    task->slot.needed = true;
-    task->when.every = (uint32_t)rewrite->options.every;
+    task->extra.slot.needed = true;
+    task->extra.when.every = (uint32_t)rewrite->options.every;
     return task;
 }
 
@@ -105,7 +105,7 @@ static void add_snapshot_by_device(const struct snapshot_rewrite *rewrite, struc
     struct lane *lane = lane_for(list->pool->machine, tensor->device, LANE_COMPUTE, FOR_SNAPSHOT);
     need_slot(rewrite, add_copy(list, lane, "snapshot.device", buffers, tensor));
     struct task *snapshot = add_snapshot(rewrite, to, buffers);
-    snapshot->slot.aside = true;
+    snapshot->extra.slot.aside = true;
 }
 
 /* Adds copies into the buffers: of the tensors that `slice` wrote, in the order of the accesses of `update`, each on
@@ -115,7 +115,7 @@ static void copy_written(const struct snapshot_rewrite *rewrite, struct tensor *
                          const struct task *slice, enum snapshot_place place)
 {
     struct pool *pool = rewrite->list->pool;
-    size_t begin = slice->slice_begin - update->slice_begin; /* in the buffer */
+    size_t begin = slice->extra.slice_begin - update->extra.slice_begin; /* in the buffer */
     for (int i = 0; i < update->n_accesses; i++) {
         struct tensor *tensor = slice->accesses[i].tensor;
         if (!writes_state(&update->accesses[i]))
@@ -136,10 +136,10 @@ static void add_persist(const struct snapshot_rewrite *rewrite, struct tensor *b
     struct lane *disk = list->pool->machine->host->lanes[LANE_DISK];
     struct task *persist = need_slot(rewrite, add_host(list, disk, "persist", NULL, NULL));
     add_access(persist, buffers, ACCESS_READ);
-    persist->slot.aside = true;
-    persist->state = update->state;
+    persist->extra.slot.aside = true;
+    persist->extra.state = update->extra.state;
     if (rewrite->by_hand)
-        persist->seconds = given_seconds(persist);
+        persist->extra.seconds = given_seconds(persist);
 }
 
 /* Tasks that are added from now on store what the update writes, and come right behind the task `last`.  Returns the
@@ -171,7 +171,7 @@ static struct task *last_on_host(const struct list *list, size_t n, const struct
     if (!side_word_of(update))
         return NULL;
     for (size_t i = update->index + 1; i < n; i++)
-        if (list->tasks[i]->origin == update->origin)
+        if (list->tasks[i]->extra.origin == update->extra.origin)
             last = list->tasks[i];
     return last;
 }
@@ -180,7 +180,7 @@ static struct task *last_on_host(const struct list *list, size_t n, const struct
  * these bits, and the forecast assumes of them what it assumes of the update. */
 static void need_side(const struct list *list, size_t from, struct tensor *word, int bits, const struct task *update)
 {
-    enum assumption assumed = update->condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
+    enum assumption assumed = update->extra.condition.unexpected ? ASSUME_SKIPPED : ASSUME_RUNS;
     for (size_t i = from; i < list->n; i++)
         need_side_bits(list->tasks[i], word, bits, assumed);
 }
@@ -198,13 +198,13 @@ static void store_either(const struct snapshot_rewrite *rewrite, struct task *up
 {
     const struct list *list = rewrite->list;
     struct tensor *word = side_word_of(last);
-    while (last->next->role == ROLE_OFFLOAD && last->next->condition.needs)
+    while (last->next->role == ROLE_OFFLOAD && last->next->extra.condition.needs)
         last = last->next; /* its copies back */
     struct tensor *buffers = begin_storing(rewrite, update, last, bytes);
     for (size_t i = update->index + 1; i < n; i++) {
         const struct task *slice = list->tasks[i];
         size_t from = list->n;
-        if (slice->origin != update->origin)
+        if (slice->extra.origin != update->extra.origin)
             continue;
         copy_written(rewrite, buffers, update, slice, IN_HOST);
         need_side(list, from, word, SIDE_CPU, slice);
@@ -225,10 +225,10 @@ static void add_commit(const struct snapshot_rewrite *rewrite)
     struct device *host = list->pool->machine->host;
     tag_role(list, ROLE_SNAPSHOT);
     struct task *task = need_slot(rewrite, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
-    task->slot.aside = true;
-    task->slot.returns = true;
+    task->extra.slot.aside = true;
+    task->extra.slot.returns = true;
     if (rewrite->by_hand)
-        task->seconds = host->described.disk ? host->described.disk->latency : 0;
+        task->extra.seconds = host->described.disk ? host->described.disk->latency : 0;
 }
 
 size_t store_all(struct snapshot_rewrite *rewrite)

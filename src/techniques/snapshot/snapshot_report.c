@@ -28,10 +28,10 @@ static struct outcome outcome_at(const struct simulation *simulation, int iterat
     for (size_t i = 0; i < simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i];
         const struct moment *moment = &moments[i];
-        if (!task->slot.needed || moment->skipped)
+        if (!task->extra.slot.needed || moment->skipped)
             continue;
         outcome.begin = fmin(outcome.begin, moment->start + shift);
-        if (task->slot.returns)
+        if (task->extra.slot.returns)
             outcome.durable = moment->end + shift;
         else if (task->lane->kind == LANE_DISK)
             outcome.recoverable = moment->end + shift;
@@ -49,9 +49,9 @@ static double longest_hold(const struct simulation *simulation)
     double hold = 0;
     for (size_t i = 0; i < (size_t)simulation->pattern * simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i % simulation->list->n];
-        if (!task->slot.needed) {
+        if (!task->extra.slot.needed) {
             update = &moments[i];
-        } else if (is_copy(task) && !task->slot.aside && !moments[i].skipped) {
+        } else if (is_copy(task) && !task->extra.slot.aside && !moments[i].skipped) {
             double from = update->skipped ? moments[i].start : update->end;
             hold = fmax(hold, moments[i].end - from);
         }
@@ -113,9 +113,9 @@ static void sum_seconds(const struct simulation *simulation, double *disk, doubl
     *links = 0;
     for (size_t i = 0; i < simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i];
-        if (task->slot.needed && task->lane->kind == LANE_DISK)
+        if (task->extra.slot.needed && task->lane->kind == LANE_DISK)
             *disk += simulation->seconds[i];
-        else if (task->slot.needed && task->lane->kind != LANE_COMPUTE)
+        else if (task->extra.slot.needed && task->lane->kind != LANE_COMPUTE)
             *links += simulation->seconds[i];
     }
 }
@@ -160,7 +160,7 @@ static struct ways measure_ways(const struct list *list)
     struct ways ways = {.updates = 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!task->slot.needed || task->slot.returns)
+        if (!task->extra.slot.needed || task->extra.slot.returns)
             continue;
         /* A persist task, which is no copy, has its buffer as its first access. */
         const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->accesses[0].tensor;
@@ -169,9 +169,9 @@ static struct ways measure_ways(const struct list *list)
             ways.bytes += (double)tensor->bytes;
         } else if (task->lane->kind == LANE_COMPUTE) {
             ways.on_device += list->pool->slots.n * (double)round_up(tensor->bytes, tensor->device->alignment);
-        } else if (tensor->device->is_host && !task->condition.needs) {
+        } else if (tensor->device->is_host && !task->extra.condition.needs) {
             ways.on_host += (double)tensor->bytes;
-        } else if (!tensor->device->is_host && task->condition.needs) {
+        } else if (!tensor->device->is_host && task->extra.condition.needs) {
             ways.chosen += (double)tensor->bytes;
         }
     }

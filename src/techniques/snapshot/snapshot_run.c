@@ -95,18 +95,18 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->tasks[i];
-        if (!task->slot.needed || is_copy(task))
+        if (!task->extra.slot.needed || is_copy(task))
             continue;
-        task->function = task->slot.returns ? commit_iteration : persist;
+        task->function = task->extra.slot.returns ? commit_iteration : persist;
         task->argument = snapshot_run;
-        if (task->slot.returns)
+        if (task->extra.slot.returns)
             continue;
         size_t bytes = task->accesses[0].tensor->bytes;
-        CHECK(bytes == payload_bytes(&task->state), "%zu bytes are stored of %zu elements", bytes,
-              task->state.elements.end - task->state.elements.begin);
+        CHECK(bytes == payload_bytes(&task->extra.state), "%zu bytes are stored of %zu elements", bytes,
+              task->extra.state.elements.end - task->extra.state.elements.begin);
         snapshot_run->payload[i] = plan->n;
         plan->ranges = grow(plan->ranges, &cap, plan->n + 1, sizeof *plan->ranges);
-        plan->ranges[plan->n++] = task->state;
+        plan->ranges[plan->n++] = task->extra.state;
     }
 }
 

@@ -95,7 +95,7 @@ size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *p
     for (size_t i = 0; i < n; i++) {
         if (is_copy(tasks[i]))
             follow_copy(&arrivals, tasks[i]);
-        bool is_update = tasks[i]->role == ROLE_UPDATE && !tasks[i]->condition.needs;
+        bool is_update = tasks[i]->role == ROLE_UPDATE && !tasks[i]->extra.condition.needs;
         if (is_update && !reads_what_was_sent(&arrivals, tasks[i]))
             bytes[i] = state_bytes(tasks[i], pool->machine->host->alignment);
     }

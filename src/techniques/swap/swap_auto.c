@@ -49,8 +49,8 @@ static int compare_gaps(const struct gap *a, const struct gap *b)
     int64_t size_of_b = gap_bytes(b) / SIZE_UNIT;
     if (round_of[a->tensor->class] != round_of[b->tensor->class])
         return COMPARE(round_of[a->tensor->class], round_of[b->tensor->class]);
-    if (a->tensor->cheap != b->tensor->cheap)
-        return a->tensor->cheap ? -1 : 1;
+    if (a->tensor->extra.cheap != b->tensor->extra.cheap)
+        return a->tensor->extra.cheap ? -1 : 1;
     if (size_of_a != size_of_b)
         return COMPARE(size_of_b, size_of_a);
     if (strcmp(a->tensor->name, b->tensor->name) != 0)

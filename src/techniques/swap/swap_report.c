@@ -19,7 +19,7 @@ static double start_of_step(const struct forecast *forecast)
     if (!forecast->spans)
         return first;
     for (size_t i = 0; i < forecast->n; i++)
-        if (forecast->tasks[i]->role != ROLE_FEED && forecast->tasks[i]->when.every <= 1)
+        if (forecast->tasks[i]->role != ROLE_FEED && forecast->tasks[i]->extra.when.every <= 1)
             first = fmin(first, forecast->spans[i].start);
     return first;
 }

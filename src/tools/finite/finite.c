@@ -89,7 +89,7 @@ static bool wrote_bad(const struct task *task, const struct tensor *out, const u
 /* The tensor that a task writes only a part of; NULL: it writes all of its tensors. */
 static struct tensor *partly_written(const struct task *task)
 {
-    if (!task->partial)
+    if (!task->extra.partial)
         return NULL;
     const struct access *access = find_access(task, writes_floats);
     return access ? access->tensor : NULL;
@@ -106,7 +106,7 @@ static bool run_until_not_finite(struct list *list, uint32_t iteration, struct f
     bool found = false;
     for (size_t i = 0; i < list->n && !found; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_due(task, iteration) || task->slot.needed || !word_allows(task))
+        if (!is_due(task, iteration) || task->extra.slot.needed || !word_allows(task))
             continue;
         struct tensor *out = partly_written(task);
         uint32_t *stale = NULL;

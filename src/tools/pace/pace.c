@@ -44,9 +44,9 @@ static void hold_padded(void *context, const struct task *task, struct task_flig
     struct pace *pace = context;
     const struct list *list = pace->list;
     uint64_t start = MAX(flight->queued, pace->lane_end[task->lane->index]);
-    int slot = task->slot.needed ? slot_of(&list->pool->slots, flight->iteration) : 0;
+    int slot = task->extra.slot.needed ? slot_of(&list->pool->slots, flight->iteration) : 0;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-        bool in_slot = list->tasks[edge->producer]->slot.needed && !edge->previous;
+        bool in_slot = list->tasks[edge->producer]->extra.slot.needed && !edge->previous;
         if (edge->needs_wait)
             start = MAX(start, *end_of(pace, edge->producer, in_slot ? slot : 0));
     }

@@ -127,7 +127,7 @@ struct tensor **add_reduce_sums(struct list *list, const char *name, struct tens
             }
         }
         if (sum && !in_place)
-            sum->is_buffer = false; /* nothing else holds the sum */
+            sum->extra.is_buffer = false; /* nothing else holds the sum */
         sums[k] = sum;
     }
     return sums;

@@ -148,7 +148,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     struct heads heads = heads_of(b, qkv);
     int rows = heads.batch * heads.heads * heads.t;
     struct tensor *att = activation(b, "attn.att", SHAPE(heads.batch, heads.heads, heads.t, heads.t));
-    att->cheap = true;
+    att->extra.cheap = true;
     struct gemm scores = product_of_heads(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
     scores.a = part(&heads, qkv, THIRD_Q);
     scores.b = part(&heads, qkv, THIRD_K);
@@ -250,8 +250,8 @@ static void flash_backward(struct builder *b, const struct op *op)
                                   FLASH_SIZES(heads, dkv));
     set_work(for_dq, &heads, FLASH_DQ);
     set_work(for_dkv, &heads, FLASH_DKV);
-    for_dq->partial = true;
-    for_dkv->partial = true;
+    for_dq->extra.partial = true;
+    for_dkv->extra.partial = true;
     accumulate_gradient(b, op, qkv, dqkv);
 }
 

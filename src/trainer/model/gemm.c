@@ -325,8 +325,8 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.inner;
     struct task *task = add_issue(b->list, b->device->lanes[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
-    task->commands.only_last_event = true;
-    task->commands.compile = compile_clblast;
+    task->extra.commands.only_last_event = true;
+    task->extra.commands.compile = compile_clblast;
     add_access(task, gemm->c.tensor, keeps_old(gemm) ? ACCESS_BOTH : ACCESS_WRITE);
     add_access(task, flip ? gemm->b.tensor : gemm->a.tensor, ACCESS_READ);
     add_access(task, flip ? gemm->a.tensor : gemm->b.tensor, ACCESS_READ);
@@ -355,7 +355,7 @@ void gemm(struct builder *b, const char *name, const struct gemm *g)
     if (g->start == START_OLD)
         c_elements *= 2; /* read, then written */
     set_traffic(task, g->batch * g->heads * (a_elements + b_elements + c_elements));
-    task->partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
+    task->extra.partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
     task->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
     if (g->causal != CAUSAL_NONE && own)
         task->flops /= 2; /* what is above the diagonal is left out */

@@ -23,7 +23,7 @@ struct tensor *gelu(struct builder *b, const char *name, struct tensor *x)
 {
     size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
-    out->cheap = true;
+    out->extra.cheap = true;
     struct task *task =
         LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, elements),
                OUT(out),

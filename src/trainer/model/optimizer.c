@@ -47,8 +47,8 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
                                ELEMENTS(elements), ELEMENTS(n_decay),
                                NO_TENSOR);
     set_elementwise(task);
-    task->on_host.function = adamw_on_host;
-    task->state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};
+    task->extra.on_host.function = adamw_on_host;
+    task->extra.state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};
 }
 
 static void update_unit(struct builder *b, int unit)

@@ -17,7 +17,7 @@ struct tensor *new_kept(struct model *model, const struct replica *replica, enum
     const struct tensor_form form = {.device = replica->device, .class = class, .name = name, .shape = shape};
     struct tensor *tensor = new_tensor(model->pool, &form);
     tensor->persistent = class != MEM_GRADIENTS || !model->gradients.dropped;
-    tensor->is_buffer = !tensor->persistent; /* what is kept of it is a shard of the sum over ranks */
+    tensor->extra.is_buffer = !tensor->persistent; /* what is kept of it is a shard of the sum over ranks */
     return tensor;
 }
 

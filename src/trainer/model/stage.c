@@ -32,7 +32,8 @@ void forward_stage(struct builder *b, struct tape *tape, int stage, const struct
 static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *received = activation(b, name, from->shape);
-    received->exclusive = EXCLUSIVE_ALWAYS; /* else the copy, and so the stage, waits for tasks that used its bytes */
+    /* Otherwise the copy, and so the stage, would wait for tasks that used its bytes. */
+    received->extra.exclusive = EXCLUSIVE_ALWAYS;
     add_move(b->list, name, received, from, purpose);
     return received;
 }

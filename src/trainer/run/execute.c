@@ -66,7 +66,7 @@ static void issue_task(struct list *list, const struct task *task, uint32_t iter
     gather_waits(&issue);
     if (list->running->pacer)
         wait_for_turn(&issue);
-    if (task->slot.aside)
+    if (task->extra.slot.aside)
         park_task(&issue);
     else if (is_decided_late(task))
         issue_late(&issue);
@@ -98,7 +98,7 @@ void execute(struct list *list, uint32_t iteration)
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_due(task, iteration) || (task->slot.needed && !list->running->late_tasks))
+        if (!is_due(task, iteration) || (task->extra.slot.needed && !list->running->late_tasks))
             continue;
         tell_issuing(list, task, iteration);
         if (needs_to_be_alone(list, task))

@@ -40,7 +40,7 @@ void enqueue(const struct issue *issue, cl_event *done)
                                   wait_list, done));
         break;
     case ACT_ISSUE:
-        task->commands.issue(task, issue->iteration, n_wait, wait_list, done);
+        task->extra.commands.issue(task, issue->iteration, n_wait, wait_list, done);
         break;
     }
 }
@@ -67,6 +67,6 @@ void take_times(const struct task *task, struct task_flight *flight, uint64_t la
     flight->time_source = event_times(task->lane->device, flight->work, driver_end, &times);
     flight->start = times.start;
     flight->end = times.end;
-    if (task->commands.only_last_event) /* the first of its commands began when the lane was free */
+    if (task->extra.commands.only_last_event) /* the first of its commands began when the lane was free */
         flight->start = MAX(flight->queued, MIN(lane_free, flight->end));
 }

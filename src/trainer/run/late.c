@@ -74,7 +74,7 @@ bool decide_late(struct list *list, const struct task *task, uint32_t iteration)
     struct late_tasks *late_tasks = list->running->late_tasks;
     if (!word_allows(task))
         return false; /* such a task stores nothing, so the iteration does not ask for a slot because of it */
-    if (!task->slot.needed)
+    if (!task->extra.slot.needed)
         return true;
     if (!late_tasks)
         return false;
@@ -172,7 +172,7 @@ static void wait_for_parked(struct issue *issue)
     const struct task *task = issue->task;
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         const struct task *producer = issue->list->tasks[edge->producer];
-        if (!producer->slot.aside || edge->previous)
+        if (!producer->extra.slot.aside || edge->previous)
             continue;
         issue->wait_list[issue->n_wait++] = issue->list->running->task_runs[producer->index].parked;
     }

@@ -32,7 +32,7 @@ void wait_for_turn(struct issue *issue)
 {
     const struct task *task = issue->task;
     const struct lane_runs *lane_runs = &issue->list->running->lane_runs[task->lane->index];
-    if (task->lane->device->is_host || task->slot.needed || lane_runs->retired == lane_runs->given)
+    if (task->lane->device->is_host || task->extra.slot.needed || lane_runs->retired == lane_runs->given)
         return;
     issue->wait_list[issue->n_wait++] = nth_flight(issue->list, lane_runs, lane_runs->given - 1)->done;
 }

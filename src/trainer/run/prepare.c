@@ -56,8 +56,8 @@ static void make_running(struct list *list)
         running->lane_runs[task->lane->index].cap += MOST_RUNS;
         most = MAX(most, task->n_edges);
         running->task_runs[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
-        if (task->commands.compile)
-            task->commands.compile(task);
+        if (task->extra.commands.compile)
+            task->extra.commands.compile(task);
         if (task->notify)
             for (size_t run = 0; run < MOST_RUNS; run++)
                 running->task_runs[i].flights[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));

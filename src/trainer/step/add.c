@@ -8,16 +8,16 @@ struct task *add_task(struct list *list, struct lane *lane, const char *name)
     CHECK(lane != NULL, "task %s has no lane", name);
     struct task *task = append_task(list);
     list->last_origin++;
-    task->origin = list->last_origin;
+    task->extra.origin = list->last_origin;
     snprintf(task->name, sizeof task->name, "%s", name);
     task->lane = lane;
     task->layer = list->tags.layer;
     task->micro = list->tags.micro;
     task->role = list->tags.role;
-    task->message = list->message;
-    task->seconds = NAN;
-    task->on_host.seconds = NAN;
-    task->when.every = 1;
+    task->extra.message = list->message;
+    task->extra.seconds = NAN;
+    task->extra.on_host.seconds = NAN;
+    task->extra.when.every = 1;
     return task;
 }
 
@@ -64,8 +64,8 @@ struct task *add_issue(struct list *list, struct lane *lane, const char *name, i
 {
     struct task *task = add_task(list, lane, name);
     task->action = ACT_ISSUE;
-    task->commands.issue = issue;
+    task->extra.commands.issue = issue;
     task->argument = copy_bytes(description, bytes);
-    task->argument_bytes = bytes;
+    task->extra.argument_bytes = bytes;
     return task;
 }

@@ -29,7 +29,7 @@ static size_t find_origin_wait(const struct list *list, const struct origin_wait
 void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
     struct origin_wait new = {
-        .producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
+        .producer = producer->extra.origin, .consumer = consumer->extra.origin, .previous = which == STEP_BEFORE};
     size_t i = find_origin_wait(list, &new);
     list->origin_waits =
         insert_item(list->origin_waits, &list->n_origin_waits, &list->cap_origin_waits, i, sizeof *list->origin_waits);
@@ -39,7 +39,7 @@ void add_after(struct list *list, const struct task *consumer, const struct task
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
     struct origin_wait sought = {
-        .producer = producer->origin, .consumer = consumer->origin, .previous = which == STEP_BEFORE};
+        .producer = producer->extra.origin, .consumer = consumer->extra.origin, .previous = which == STEP_BEFORE};
     size_t i = find_origin_wait(list, &sought);
     return i < list->n_origin_waits && !comes_before(&sought, &list->origin_waits[i]);
 }
@@ -56,7 +56,7 @@ static struct origins new_origins(const struct list *list)
                               .before = allocate(list->n, sizeof *origins.before)};
     fill_none(origins.last, list->last_origin + 1);
     for (size_t i = 0; i < list->n; i++) {
-        int *last = &origins.last[list->tasks[i]->origin];
+        int *last = &origins.last[list->tasks[i]->extra.origin];
         origins.before[i] = *last;
         *last = (int)i;
     }
@@ -114,7 +114,7 @@ static size_t collect_openers(const struct list *list, int *openers)
     size_t n_openers = 0;
     for (size_t i = list->n; i-- > 0;) {
         const struct task *task = list->tasks[i];
-        if (task->gate != GATE_OPENS || passed[task->lane->index])
+        if (task->extra.gate != GATE_OPENS || passed[task->lane->index])
             continue;
         openers[n_openers++] = (int)i;
         passed[task->lane->index] = !is_conditional(task);
@@ -131,7 +131,7 @@ struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
     int *openers = allocate(list->n, sizeof *openers);
     size_t n_openers = collect_openers(list, openers);
     for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < n_openers && list->tasks[i]->gate == GATE_WAITS; k++)
+        for (size_t k = 0; k < n_openers && list->tasks[i]->extra.gate == GATE_WAITS; k++)
             add_wait(&waits, (struct listed_wait){.producer = openers[k], .consumer = (int)i});
     SORT(waits.items, waits.n, by_consumer);
     free(openers);

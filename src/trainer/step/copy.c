@@ -28,7 +28,7 @@ struct task *add_copy(struct list *list, struct lane *lane, const char *name, st
     add_access(task, to, ACCESS_WRITE);
     add_access(task, from, ACCESS_READ);
     if (copies_nothing(task)) {
-        task->seconds = 0;
+        task->extra.seconds = 0;
         task->bytes = 0;
     }
     return task;
@@ -49,7 +49,7 @@ struct tensor *add_download(struct list *list, const char *name, struct tensor *
 {
     struct tensor *staged = as_buffer(tensor_like(list->pool, list->pool->machine->host, from));
     staged->class = MEM_WORK;
-    staged->exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
+    staged->extra.exclusive = EXCLUSIVE_SOME; /* else one move would wait for another */
     add_copy_for(list, name, staged, from, purpose);
     return staged;
 }

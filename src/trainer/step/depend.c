@@ -64,7 +64,7 @@ static bool connects(const struct walk *walk, int node, const struct tensor *ten
 {
     if (kind == EDGE_REUSE)
         return !tensor->persistent;
-    bool lasts = tensor->persistent && !tensor->storage->slots;
+    bool lasts = tensor->persistent && !tensor->storage->extra.slots;
     return lasts || node >= walk->n;
 }
 

@@ -43,7 +43,7 @@ struct list *new_list(struct pool *pool, const char *name)
 
 void free_task(struct task *task)
 {
-    if (task->argument_bytes)
+    if (task->extra.argument_bytes)
         free(task->argument);
     free(task->args);
     free(task->accesses);
@@ -88,6 +88,6 @@ uint32_t repeat_of(const struct list *list, uint32_t most)
 {
     uint64_t repeat = 1;
     for (size_t i = 0; i < list->n && repeat < most; i++)
-        repeat = common_multiple(repeat, list->tasks[i]->when.every);
+        repeat = common_multiple(repeat, list->tasks[i]->extra.when.every);
     return (uint32_t)MIN(repeat, most);
 }

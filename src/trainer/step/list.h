@@ -21,7 +21,8 @@
  * calls a device, except for the buffers of tensors.
  *
  *     tensor.h   what tasks read and write            tensor.c, slots.c
- *     task.h     a task, by itself                    task.c; with role.h, and with when.h when.c
+ *     task.h     a task, by itself                    task.c; with role.h
+ *                what passes and techniques ask       task_extra.h, tensor_extra.h, when.h when.c
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
  *                waits that no tensor says            after.c
  *                edges                                depend.c; with step_parts.h segments.c, waits.c
@@ -33,7 +34,7 @@
 #ifndef LIST_H
 #define LIST_H
 
-#include "task.h"   /* brings: task, and what it is made of: access, arg, grid, edge; role, tags; when, condition */
+#include "task.h"   /* brings: task, and what it is made of: access, arg, grid, edge; role, tags; task_extra */
 #include "tensor.h" /* brings: tensor, slots, pool, memory_class */
 
 /* ---- a list: list.c ---------------------------------------------------------------------------------------------- */

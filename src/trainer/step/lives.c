@@ -10,9 +10,9 @@
 static int distance_of(const struct tensor *tensor, int n)
 {
     enum { LEAST_DISTANCE = 512 };
-    if (tensor->exclusive == EXCLUSIVE_ALWAYS)
+    if (tensor->extra.exclusive == EXCLUSIVE_ALWAYS)
         return n;
-    return tensor->exclusive == EXCLUSIVE_SOME ? MAX(n / 16, LEAST_DISTANCE) : 0;
+    return tensor->extra.exclusive == EXCLUSIVE_SOME ? MAX(n / 16, LEAST_DISTANCE) : 0;
 }
 
 /* Notes which device copies the tensor, when a task of `device` touches it: the last one that writes it or, if none
@@ -22,7 +22,7 @@ static void note_copier(struct tensor *tensor, const struct device *device, enum
     bool takes_over = !tensor->copier || (mode & ACCESS_WRITE);
     if (device->is_host || !takes_over)
         return;
-    for (struct tensor *in_slot = tensor; in_slot; in_slot = in_slot->next_slot)
+    for (struct tensor *in_slot = tensor; in_slot; in_slot = in_slot->extra.next_slot)
         in_slot->copier = device;
 }
 

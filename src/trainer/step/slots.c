@@ -48,13 +48,13 @@ int slot_of(const struct slots *slots, uint32_t iteration)
 struct tensor *tensor_in_slot(struct tensor *tensor, int k)
 {
     for (int i = 1; i < k && tensor; i++)
-        tensor = tensor->next_slot;
+        tensor = tensor->extra.next_slot;
     CHECK(k > 0 && tensor, "there is no slot %d", k);
     return tensor;
 }
 
 struct tensor *tensor_at(struct tensor *tensor, uint32_t iteration)
 {
-    const struct slots *slots = tensor->storage->slots;
+    const struct slots *slots = tensor->storage->extra.slots;
     return slots ? tensor_in_slot(tensor, slot_of(slots, iteration)) : tensor;
 }

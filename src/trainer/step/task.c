@@ -52,7 +52,7 @@ void set_elementwise(struct task *task)
         CHECK(read_whole || tensor->bytes == bytes, "task %s touches tensor %s of %zu bytes, but works on %zu bytes",
               task->name, tensor->name, tensor->bytes, bytes);
     }
-    task->elementwise = true;
+    task->extra.elementwise = true;
 }
 
 void set_traffic(struct task *task, double elements) { task->bytes = (size_t)(elements * ELEMENT_BYTES); }

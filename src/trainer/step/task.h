@@ -1,15 +1,15 @@
 /* task.h - a task of a list: what it touches, what it does, how much work it is, what it waits for.
  *
  * struct task, below, holds all of it.  The sections before it declare the types of its fields; role.h says what a task
- * may be for, and when.h when it runs.  A list owns its tasks; list.h has the functions that make them.  Implemented in
- * task.c.
+ * may be for, and task_extra.h what only passes and techniques ask of it.  A list owns its tasks; list.h has the
+ * functions that make them.  Implemented in task.c.
  */
 #ifndef TASK_H
 #define TASK_H
 
 #include "role.h"
+#include "task_extra.h"
 #include "tensor.h"
-#include "when.h"
 
 /* ---- what it touches, and the arguments of its kernel ------------------------------------------------------------ */
 
@@ -71,11 +71,6 @@ enum task_action {
  * must follow from the tensors and `iteration`. */
 typedef void host_function(void *argument, const struct task *task, uint32_t iteration);
 
-/* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
- * command, which the caller releases. */
-typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
-                            cl_event *done);
-
 struct grid { /* an NDRange of OpenCL */
     int dims;
     size_t global[3]; /* work-items in all */
@@ -98,37 +93,9 @@ struct edge {          /* it is in the list of its consumer, the task that waits
     bool needs_wait; /* it crosses lanes and follows from no other wait, so execute() waits for it */
 };
 
-/* ---- what only a few tasks have, beside the structs of when.h ---------------------------------------------------- */
-
-/* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
-struct host_version {
-    host_function *function; /* NULL: the host cannot do it, or, in a list of a step file, it is only planned */
-    double seconds;          /* how long it would take there; NAN: not said */
-};
-
-/* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
-struct own_commands {
-    issue_function *issue;
-    void (*compile)(const struct task *task); /* called before the first run, so that issue need not compile; or NULL */
-    /* Its event is that of its last command alone, so its bar begins where the lane's task before it ended. */
-    bool only_last_event;
-};
-
-/* A gate.  Each task that waits at the gate waits for all tasks of its iteration that open it, as if it read what they
- * write. */
-enum gate { GATE_NONE, GATE_OPENS, GATE_WAITS };
-
-/* A part of the model's state. */
-struct state_range {
-    int rank, unit;        /* a unit of the model, as far as the rank has it */
-    struct range elements; /* which ones of its parameters, and of Adam's m and v alike */
-};
-
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
-/* The fields down to the line are those of every task, and all that a first reading needs.  Whoever adds the task sets
- * them, but for those of waiting, which depend() finds.  The fields below the line serve a few tasks each: when.h says
- * what the trainer does with most of them. */
+/* Whoever adds the task sets its fields, but for those of waiting, which depend() finds. */
 struct task {
     char name[40]; /* "mlp.fc" */
     struct lane *lane;
@@ -161,32 +128,9 @@ struct task {
     unsigned notify; /* bit set of contexts, other than its own, in which a task waits for it */
     bool flush;      /* another lane waits for it: it is submitted at once */
 
-    /* ---- a first reading ends here ---- */
+    struct task *prev, *next; /* its neighbours while the list is edited, kept by list.h and pass/edit.h */
 
-    /* Updates: what can be done with one. */
-    bool elementwise;            /* it may be cut into slices: see set_elementwise() */
-    size_t slice_begin;          /* a slice's: its bytes from the start of the uncut task */
-    struct host_version on_host; /* it may move to the host */
-    struct state_range state;    /* the state that this update makes anew, or that this task stores */
-
-    /* Set when the task is added.  A task that takes another one's place gets both numbers from it. */
-    uint64_t origin; /* a number that a task shares with its slices, its repeats and its stand-ins; proofs compare it */
-    int message;     /* a number that all copies of the same bytes share, see add_broadcast(); 0: none */
-
-    /* When it runs, and how long: the same for all that run, simulate or print a list. */
-    struct when when;
-    struct condition condition;
-    struct slot_use slot;
-    enum gate gate; /* depend() makes edges of it */
-    double seconds; /* how long it takes on its lane, for the simulation; NAN: not said */
-
-    /* Tasks that are no single kernel of cl/. */
-    struct own_commands commands; /* ACT_ISSUE */
-    size_t argument_bytes;        /* size in bytes of `argument`, if the task owns it and frees it; 0: it does not */
-    bool partial; /* it leaves part of what it writes unwritten, and nothing reads that part; read by proofs */
-
-    /* Neighbours in the list while it is edited: set by list.h's functions and the verbs of pass/edit.h. */
-    struct task *prev, *next;
+    struct task_extra extra; /* what only a few tasks have: task_extra.h, which a first reading skips */
 };
 
 /* ---- task.c ------------------------------------------------------------------------------------------------------ */

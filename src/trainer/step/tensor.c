@@ -112,17 +112,20 @@ struct tensor *tensor_like(struct pool *pool, struct device *device, const struc
     };
     struct tensor *tensor = new_tensor(pool, &form);
     tensor->bytes = like->bytes;
-    tensor->is_buffer = like->is_buffer;
+    tensor->extra.is_buffer = like->extra.is_buffer;
     return tensor;
 }
 
 struct tensor *as_buffer(struct tensor *tensor)
 {
-    tensor->is_buffer = true;
+    tensor->extra.is_buffer = true;
     return tensor;
 }
 
-enum memory_class counted_as(const struct tensor *tensor) { return tensor->is_buffer ? MEM_BUFFERS : tensor->class; }
+enum memory_class counted_as(const struct tensor *tensor)
+{
+    return tensor->extra.is_buffer ? MEM_BUFFERS : tensor->class;
+}
 
 /* Makes the tensor, which is new, a view of `bytes` bytes of `base`, from byte `begin` on. */
 static struct tensor *become_view(struct tensor *tensor, struct tensor *base, size_t begin, size_t bytes)
@@ -156,7 +159,8 @@ size_t count_elements(const struct tensor *tensor) { return tensor->bytes / ELEM
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {
     size_t at = tensor->storage->replica.begin + tensor->offset + begin; /* counted in the bytes of replica.of */
-    for (struct tensor *other = tensor->storage->replica.of->mirror.first; other; other = other->mirror.next) {
+    for (struct tensor *other = tensor->storage->replica.of->extra.mirror.first; other;
+         other = other->extra.mirror.next) {
         size_t first = MAX(other->replica.begin, at);
         size_t end = MIN(other->replica.begin + other->bytes, at + n);
         if (other->persistent && first < end)

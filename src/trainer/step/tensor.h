@@ -7,6 +7,7 @@
 #ifndef TENSOR_H
 #define TENSOR_H
 
+#include "tensor_extra.h"
 #include "trainer/device/device.h"
 
 /* ---- tensors (tensor.c) ------------------------------------------------------------------------------------------ */
@@ -19,13 +20,6 @@ enum element_type { FLOAT32, INT32 };                        /* both have 4 byte
 
 /* Is the float with these bits finite?  In infinities and NaNs all bits of the exponent are ones. */
 static inline bool is_finite_word(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
-
-/* Which other tensors may have a tensor's bytes before and after its life. */
-enum exclusive {
-    EXCLUSIVE_NOT,   /* any */
-    EXCLUSIVE_SOME,  /* only those that live far away in the list */
-    EXCLUSIVE_ALWAYS /* none */
-};
 
 enum { ELEMENT_BYTES = 4, MOST_DIMS = 4, SLABS_PER_DEVICE = 256 };
 
@@ -42,8 +36,6 @@ struct range {
     size_t begin, end;
 };
 
-/* The two structs that follow are parts of struct tensor, a subject each. */
-
 /* Where a persistent storage gets its first bytes: all replicas of a tensor start as bytes of this one.  A storage that
  * is no replica, nor a part of one, names itself in `of`, with `begin` 0. */
 struct replica_bytes {
@@ -52,28 +44,8 @@ struct replica_bytes {
     bool is_shard; /* it is one rank's part of `of`; tasks read whole copies, which are put together from such parts */
 };
 
-/* A mirror is a replica on the host: whatever set-up writes to the mirrored tensor, it writes to the mirror too.  The
- * mirrors of all replicas of one tensor are a chain.  Here w0 has the replica w1 on another device, and each has a
- * mirror:
- *
- *     w0    first: m1                   what is replicated: the chain begins here
- *     w1                                a replica of w0
- *     m1    of: w1    next: m0
- *     m0    of: w0    next: NULL
- *
- * A pass may replace m1 by w1 itself, which then lives on the host.  m1 stays in the chain, but does not persist. */
-struct mirror_links {
-    const struct tensor *of; /* the tensor that it mirrors; NULL: it is no mirror */
-    struct tensor *first;    /* the chain's first mirror, in the tensor at which the chain begins; NULL in others */
-    struct tensor *next;     /* the chain's next mirror, in a mirror; NULL: none */
-};
-
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
- * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor.
- *
- * The fields down to the line are those of every tensor, and all that a first reading needs.  Whoever makes the tensor
- * sets them.  The fields below the line serve a few tensors each, and the comments say who sets them and who reads
- * them. */
+ * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
 struct tensor {
     int id; /* position in the pool */
     char name[48];
@@ -85,6 +57,9 @@ struct tensor {
     bool persistent;        /* keeps its value from step to step, and its address in all lists */
     struct tensor *storage; /* the tensor that has the bytes: itself, unless it is a view */
     size_t offset;          /* bytes from the storage's start; 0 unless it is a view */
+    struct tensor *view;    /* a chain: a storage points to its last view, a view to the view before it */
+
+    struct replica_bytes replica; /* of a persistent storage */
 
     /* Set by place(), for storages. */
     struct list *list;           /* the list it lives in; NULL while unused or persistent */
@@ -92,37 +67,9 @@ struct tensor {
     const struct device *copier; /* a device whose task writes it, or else one that reads it; NULL: only the host */
     int slab;                    /* index in the device's slabs; NONE: it has no address */
     size_t address;              /* bytes from the slab's start */
+    cl_mem buffer;               /* the sub-buffer, which tensor_buffer() makes on first use */
 
-    /* ---- a first reading ends here ---- */
-
-    cl_mem buffer;       /* the sub-buffer, which tensor_buffer() makes on first use */
-    struct tensor *view; /* a chain: a storage points to its last view, a view to the view before it.  For passes */
-
-    /* Set by whoever makes the tensor. */
-    enum exclusive exclusive; /* read by place() */
-    bool is_buffer;    /* as_buffer() has marked it; its class still says what it holds.  Read by reports of memory */
-    bool cheap;        /* an activation that takes little work to make again, for its size */
-    bool is_side_word; /* it says which tasks run, and no value follows from it (struct condition in when.h) */
-
-    struct replica_bytes replica;
-    struct mirror_links mirror;
-    struct tensor *later_copy; /* the next tensor that the list fills with copies of the same bytes, for later tasks;
-                                * NULL: none, or the list does not fill this one by copies */
-
-    /* Slots: a tensor that lies in slots is there once in each, and these tensors are alike.  The accesses of tasks
-     * name only the one in slot 1, and the iteration says which one that means (tensor_at()). */
-    struct slots *slots;      /* its slots, if it is the storage in slot 1; else NULL */
-    struct tensor *next_slot; /* the same part in the next slot; NULL: this is the last one, or it lies in no slots */
-};
-
-/* Which iteration has which slot (slots.c).  A pool has one set of slots, for all tensors that lie in slots. */
-enum { MOST_SLOTS = 16 };
-
-struct slots {
-    int n;       /* number of slots, which are numbered from 1; 0: there are none */
-    int durable; /* the slot with the newest iteration that is durable; 0: none */
-    /* The iteration that has slot k; 0: none.  Atomic, since running tasks look for their slot meanwhile. */
-    _Atomic uint32_t iteration[MOST_SLOTS + 1];
+    struct tensor_extra extra; /* what only a few tensors have: tensor_extra.h, which a first reading skips */
 };
 
 /* All tensors that share the arenas of a machine. */

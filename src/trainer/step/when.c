@@ -9,18 +9,18 @@
 
 bool is_due(const struct task *task, uint32_t iteration)
 {
-    return iteration % task->when.every == task->when.remainder;
+    return iteration % task->extra.when.every == task->extra.when.remainder;
 }
 
-bool is_conditional(const struct task *task) { return task->when.every > 1 || task->slot.needed; }
+bool is_conditional(const struct task *task) { return task->extra.when.every > 1 || task->extra.slot.needed; }
 
-bool is_decided_late(const struct task *task) { return task->slot.needed || task->condition.needs; }
+bool is_decided_late(const struct task *task) { return task->extra.slot.needed || task->extra.condition.needs; }
 
-static bool is_of_word(const struct access *access) { return access->tensor->is_side_word; }
+static bool is_of_word(const struct access *access) { return access->tensor->extra.is_side_word; }
 
 static bool writes_word(const struct access *access)
 {
-    return access->tensor->is_side_word && (access->mode & ACCESS_WRITE);
+    return access->tensor->extra.is_side_word && (access->mode & ACCESS_WRITE);
 }
 
 bool writes_side_word(const struct task *task) { return !is_copy(task) && find_access(task, writes_word); }
@@ -35,5 +35,6 @@ int side_bits(const struct task *task) { return *(int32_t *)tensor_memory(side_w
 
 bool word_allows(const struct task *task)
 {
-    return !task->condition.needs || (side_bits(task) & task->condition.needs) == task->condition.needs;
+    return !task->extra.condition.needs ||
+           (side_bits(task) & task->extra.condition.needs) == task->extra.condition.needs;
 }

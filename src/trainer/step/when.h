@@ -39,7 +39,7 @@ struct slot_use {
 
 /* ---- when.c ------------------------------------------------------------------------------------------------------ */
 
-bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->when says? */
+bool is_due(const struct task *task, uint32_t iteration); /* does it run then, as far as task->extra.when says? */
 
 /* Do `when` or its slot leave it out in some iterations?  A side word does not count: what it leaves out ends only
  * after what it waits for. */
@@ -54,6 +54,6 @@ bool is_decided_late(const struct task *task);
 /* Call these two only after all that the task waits for has ended.  Edges and proofs do not ask them: where a task does
  * nothing, either its bytes have been written already, or no task will read them. */
 int side_bits(const struct task *task);    /* the bits of the side word that it reads */
-bool word_allows(const struct task *task); /* has this word all bits of task->condition.needs, if there are any? */
+bool word_allows(const struct task *task); /* has this word all bits of condition.needs, if there are any? */
 
 #endif

@@ -141,7 +141,7 @@ static void expect_cost(const struct costs *costs, const struct task *task, doub
 
 static struct task paper_task(struct lane *lane, const char *name, double flops, size_t bytes)
 {
-    struct task task = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes, .seconds = NAN};
+    struct task task = {.lane = lane, .layer = -1, .flops = flops, .bytes = bytes, .extra.seconds = NAN};
     snprintf(task.name, sizeof task.name, "%s", name);
     return task;
 }

@@ -145,8 +145,8 @@ TEST(ranges_side_by_side_may_be_moved_past_each_other)
     struct task *a = add_paper(&paper, lane, "a", new_range(paper.pool, tensor, "x[0:512]", 0, 512), NULL, NULL);
     struct task *b = add_paper(&paper, lane, "b", new_range(paper.pool, tensor, "x[512:1024]", 512, 1024), NULL, NULL);
     struct task *update = add_paper(&paper, lane, "update", NULL, NULL, NULL);
-    b->gate = GATE_OPENS;
-    update->gate = GATE_WAITS;
+    b->extra.gate = GATE_OPENS;
+    update->extra.gate = GATE_WAITS;
     struct edit *edit = open_edit(paper.list);
     assert_true(sink(edit, a, b));
     assert_true(hoist(edit, a, b));
@@ -239,8 +239,8 @@ TEST(undo_leaves_nothing)
         }
         assert_int_equal(chained, views);
     }
-    uint64_t last = diamond.i->origin;
-    assert_int_equal(add_named(&diamond, "next")->origin, last + 1);
+    uint64_t last = diamond.i->extra.origin;
+    assert_int_equal(add_named(&diamond, "next")->extra.origin, last + 1);
     end_paper(paper);
 }
 
@@ -249,22 +249,22 @@ TEST(messages_are_handed_on)
 {
     struct diamond diamond = new_diamond();
     struct paper *paper = &diamond.paper;
-    diamond.h->message = 7;
+    diamond.h->extra.message = 7;
     paper->list->last_message = 7;
     struct edit *edit = open_edit(paper->list);
     struct task *slice[3];
     insert_behind(edit, diamond.h);
-    assert_int_equal(add_named(&diamond, "beside")->message, 0);
-    assert_int_equal(repeat(edit, diamond.h)->message, 7);
+    assert_int_equal(add_named(&diamond, "beside")->extra.message, 0);
+    assert_int_equal(repeat(edit, diamond.h)->extra.message, 7);
     struct task *other = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
     stand_in(edit, other, diamond.h);
-    assert_int_equal(other->message, 7);
+    assert_int_equal(other->extra.message, 7);
     assert_int_equal(cut(edit, other, 3, slice), 3);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(slice[i]->message, 7);
+        assert_int_equal(slice[i]->extra.message, 7);
     paper->list->last_message = 9; /* a pass sends two messages more */
     undo_edit(edit);
-    assert_int_equal(diamond.h->message, 7);
+    assert_int_equal(diamond.h->extra.message, 7);
     assert_int_equal(paper->list->last_message, 7);
     end_paper(paper);
 }
@@ -306,7 +306,7 @@ TEST(slices_cover_the_task)
             const struct tensor *out = slice[i]->accesses[0].tensor;
             assert_int_equal(out->offset, at);
             assert_int_equal(out->offset % 512, 0);
-            assert_int_equal(slice[i]->slice_begin, at);
+            assert_int_equal(slice[i]->extra.slice_begin, at);
             at += out->bytes;
             bytes += slice[i]->bytes;
             flops += slice[i]->flops;
@@ -330,7 +330,7 @@ TEST(a_slice_is_cut_again)
     struct edit *edit = open_edit(diamond.paper.list);
     cut(edit, diamond.h, 2, half);
     assert_int_equal(cut(edit, half[1], 2, quarter), 2);
-    assert_int_equal(quarter[1]->slice_begin, 1536); /* 3/4 of 2048 */
+    assert_int_equal(quarter[1]->extra.slice_begin, 1536); /* 3/4 of 2048 */
     commit_edit(edit);
     finish_paper(&diamond.paper);
     expect_sound("the list", diamond.paper.list, values);

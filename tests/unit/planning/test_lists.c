@@ -55,9 +55,9 @@ TEST(every_word_is_kept)
     const struct machine *machine = list->pool->machine;
     const struct task *task = list->tasks[0], *copy = list->tasks[1];
     expect_machine_as_written(machine);
-    expect_number("seconds", task->seconds, 1.5e-3);
-    expect_number("seconds on the host", task->on_host.seconds, 3e-3);
-    assert_int_equal(task->when.every, 4);
+    expect_number("seconds", task->extra.seconds, 1.5e-3);
+    expect_number("seconds on the host", task->extra.on_host.seconds, 3e-3);
+    assert_int_equal(task->extra.when.every, 4);
     assert_int_equal(task->layer, 2);
     assert_int_equal(task->micro, 1);
     assert_int_equal(task->role, ROLE_BACKWARD);
@@ -74,8 +74,8 @@ TEST(every_word_is_kept)
     assert_int_equal(list->tasks[2]->role, ROLE_FEED);
     assert_true(list->pool->tensors[1]->persistent);
     assert_true(list->pool->tensors[2]->persistent);
-    assert_int_equal(copy->message, 0);
-    assert_int_equal(list->tasks[3]->message, 7);
+    assert_int_equal(copy->extra.message, 0);
+    assert_int_equal(list->tasks[3]->extra.message, 7);
     assert_int_equal(list->last_message, 7);
     free_list_and_machine(list);
 }

@@ -89,7 +89,7 @@ TEST(who_reads_the_norm_is_not_gated)
                                        "task adam host.cpu 1 role=update reads=m,w writes=w\n"
                                        "task norm gpu.download 9 role=norm reads=n\n");
     expect_order(list, "norm pass adam norm");
-    assert_int_equal(list->tasks[2]->gate, GATE_NONE);
+    assert_int_equal(list->tasks[2]->extra.gate, GATE_NONE);
     free_list_and_machine(list);
 }
 
@@ -118,7 +118,7 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
                            "task c gpu.compute 1 reads=x\n";
     struct list *list = read_list_text("%s", text);
     struct task *task = list->tasks[2];
-    list->tasks[1]->slot.needed = true;
+    list->tasks[1]->extra.slot.needed = true;
     finish_list(list);
     expect_sound("the list", list, NULL);
     for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
@@ -161,11 +161,11 @@ TEST(verify_sees_what_touches_a_slot_too_late)
         struct list *list = read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n%s", lists[k]);
         for (size_t i = 0; i < list->n; i++) {
             struct task *task = list->tasks[i];
-            task->slot.needed = strcmp(task->name, "look") != 0;
-            task->slot.returns = strcmp(task->name, "commit") == 0;
+            task->extra.slot.needed = strcmp(task->name, "look") != 0;
+            task->extra.slot.returns = strcmp(task->name, "commit") == 0;
             for (int a = 0; a < task->n_accesses; a++)
                 if (task->accesses[a].tensor->device->is_host)
-                    task->accesses[a].tensor->storage->slots = &list->pool->slots;
+                    task->accesses[a].tensor->storage->extra.slots = &list->pool->slots;
         }
         finish_list(list);
         for (size_t e = 0; e < list->n_edges; e++)
@@ -189,10 +189,10 @@ TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
         struct list *list = read_list_text("%s", text);
         struct edge edge = {.producer = 1, .needs_wait = k != 1, .previous = k == 2};
         for (size_t i = 0; i < list->n; i++)
-            list->tasks[i]->slot.needed = true;
-        list->tasks[1]->condition.needs = k == 3;
-        list->tasks[2]->slot.returns = true;
-        list->pool->tensors[1]->slots = &list->pool->slots;
+            list->tasks[i]->extra.slot.needed = true;
+        list->tasks[1]->extra.condition.needs = k == 3;
+        list->tasks[2]->extra.slot.returns = true;
+        list->pool->tensors[1]->extra.slots = &list->pool->slots;
         finish_list(list);
         list->tasks[2]->edges = &edge;
         list->tasks[2]->n_edges = 1;
@@ -213,9 +213,9 @@ TEST(verify_sees_a_read_of_a_slot_before_its_write)
                            "task persist host.disk 1 reads=b\ntask copy gpu.download 1 reads=x writes=b\n"
                            "task commit host.disk 1\n");
     for (size_t i = 0; i < list->n; i++)
-        list->tasks[i]->slot.needed = true;
-    list->tasks[2]->slot.returns = true;
-    list->pool->tensors[1]->slots = &list->pool->slots;
+        list->tasks[i]->extra.slot.needed = true;
+    list->tasks[2]->extra.slot.returns = true;
+    list->pool->tensors[1]->extra.slots = &list->pool->slots;
     finish_list(list);
     expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");
     free_list_and_machine(list);

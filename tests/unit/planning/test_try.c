@@ -33,7 +33,7 @@ static struct list *random_step(struct paper *paper, uint64_t seed, const char *
         bool is_exclusive = i % 12 == 1;
         tensor[i] = new_words(paper, paper->device, "x", 1 + (int64_t)draw_below(&draws, 2000),
                               persists ? PERSISTENT : TRANSIENT);
-        tensor[i]->exclusive = is_exclusive ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
+        tensor[i]->extra.exclusive = is_exclusive ? EXCLUSIVE_ALWAYS : EXCLUSIVE_NOT;
         written[i] = tensor[i]->persistent;
     }
     for (int i = 0; i < TASKS; i++) {
@@ -169,7 +169,7 @@ static void expect_life(struct life life)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct tensor *tensor = new_words(&paper, paper.device, "x", 512, TRANSIENT);
-    tensor->exclusive = EXCLUSIVE_SOME;
+    tensor->extra.exclusive = EXCLUSIVE_SOME;
     for (int i = 0; i < life.tasks; i++) {
         struct task *task = add_host(paper.list, paper.device->lanes[LANE_COMPUTE], "t", NULL, NULL);
         if (i == life.at)
@@ -195,7 +195,7 @@ TEST(some_tensors_keep_others_away)
 static void skip_some(struct list *list)
 {
     for (size_t i = 0; i < list->n; i++)
-        list->tasks[i]->when.every =
+        list->tasks[i]->extra.when.every =
             list->tasks[i]->accesses[list->tasks[i]->n_accesses - 1].tensor->persistent ? 2 : 1;
 }
 
@@ -502,7 +502,7 @@ TEST(without_times_there_is_no_period)
     assert_true(isnan(none.period));
     free_forecast(&none);
     for (size_t i = 0; i < four.paper.list->n; i++)
-        four.paper.list->tasks[i]->seconds = 1e9;
+        four.paper.list->tasks[i]->extra.seconds = 1e9;
     none = forecast_list(four.paper.list, NULL);
     assert_non_null(none.problem);
     assert_non_null(strstr(none.problem->sentence, "take 4e+09 s in all by the step file; expected 1e-9 to 1e6 s"));
@@ -524,9 +524,9 @@ static void apply_options(void *argument, struct edit *edit, const unsigned char
         assert_below(choice[i], drawn[i].options);
     struct tensor *on_host = tensor_like(paper->pool, paper->host, tensor);
     struct task *task = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "t", tensor, NULL, NULL);
-    task->seconds = choice[1] == 2 ? 1e9 : 1;
+    task->extra.seconds = choice[1] == 2 ? 1e9 : 1;
     struct task *copy = add_copy(paper->list, paper->device->lanes[LANE_DOWNLOAD], "copy", on_host, tensor);
-    copy->seconds = 1;
+    copy->extra.seconds = 1;
 }
 
 TEST(of_equal_periods_the_one_with_the_fewest_bytes_is_chosen)

@@ -492,19 +492,19 @@ static size_t expect_numbers(const struct list *list)
         const struct task *task = list->tasks[i];
         bool is_for_host = task->role == ROLE_FEED || task->role == ROLE_REPORT || task->role == ROLE_OFFLOAD;
         if (!is_copy(task) || is_for_host)
-            assert_int_equal(task->message, 0);
+            assert_int_equal(task->extra.message, 0);
         if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
-        assert_above(task->message, 0);
-        assert_at_most(task->message, list->last_message);
+        assert_above(task->extra.message, 0);
+        assert_at_most(task->extra.message, list->last_message);
         const struct tensor *from = task->accesses[1].tensor, *to = task->accesses[0].tensor;
-        if (!source[task->message]) {
-            source[task->message] = from;
+        if (!source[task->extra.message]) {
+            source[task->extra.message] = from;
             n++;
         }
-        assert_true(from == source[task->message] || from == on_host[task->message]);
+        assert_true(from == source[task->extra.message] || from == on_host[task->extra.message]);
         if (to->device->is_host)
-            on_host[task->message] = to;
+            on_host[task->extra.message] = to;
     }
     free(source);
     free(on_host);

@@ -208,10 +208,10 @@ static void put_gate(struct trainer *trainer)
 {
     for (size_t i = 0; i < trainer->train_list->n; i++) {
         struct task *task = trainer->train_list->tasks[i];
-        bool stores = task->action == ACT_HOST && task->slot.needed && !task->slot.returns;
-        if (task->slot.aside && is_copy(task)) {
+        bool stores = task->action == ACT_HOST && task->extra.slot.needed && !task->extra.slot.returns;
+        if (task->extra.slot.aside && is_copy(task)) {
             task->action = ACT_ISSUE;
-            task->commands.issue = copy_behind_gate;
+            task->extra.commands.issue = copy_behind_gate;
         }
         if (!stores)
             continue;

@@ -515,9 +515,9 @@ TEST(a_copy_is_expected_when_its_update_is)
         if (copy->role != ROLE_SNAPSHOT || !is_copy(copy))
             continue;
         const struct task *update = update_that_is_stored(list, copy);
-        assert_int_equal(copy->condition.unexpected, update->condition.unexpected);
-        assert_int_equal(copy->seconds == 0, update->condition.unexpected);
-        found[!update->lane->device->is_host][!update->condition.unexpected]++;
+        assert_int_equal(copy->extra.condition.unexpected, update->extra.condition.unexpected);
+        assert_int_equal(copy->extra.seconds == 0, update->extra.condition.unexpected);
+        found[!update->lane->device->is_host][!update->extra.condition.unexpected]++;
     }
     for (int side = 0; side < 2; side++)
         for (int expected = 0; expected < 2; expected++)

@@ -269,7 +269,7 @@ static int64_t check_root(const struct uses *uses, const struct list *list, cons
     }
 
     const struct use_range found = uses_of(uses, all);
-    bool always = all->persistent || (all->exclusive == EXCLUSIVE_ALWAYS && found.n);
+    bool always = all->persistent || (all->extra.exclusive == EXCLUSIVE_ALWAYS && found.n);
     bool lives = found.n && found.uses[0].position <= at && at <= found.uses[found.n - 1].position;
     return always || lives ? (int64_t)round_up(all->bytes, all->device->alignment) : 0;
 }
@@ -285,7 +285,7 @@ TEST(uses_follow_from_the_bytes_of_each_task)
         struct uses *uses = new_uses(world->list->tasks, world->list->n, world->pool);
         int place = (int)(seed % PLACES);
         for (int i = 0; i < world->n_roots[place]; i++)
-            world->roots[place][i].part[WHOLE]->exclusive = (enum exclusive)(i % 3);
+            world->roots[place][i].part[WHOLE]->extra.exclusive = (enum exclusive)(i % 3);
         for (int at = 0; at < (int)world->list->n; at++) {
             int64_t sum = 0;
             for (int i = 0; i < world->n_roots[place]; i++)

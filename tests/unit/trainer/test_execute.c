@@ -139,7 +139,7 @@ static void log_run(void *context, const struct list *list, const struct task *t
     struct log *log = context;
     assert_at_most(flight->start, flight->end);
     assert_below(log->n, COUNT(log->name));
-    if (task->commands.only_last_event)
+    if (task->extra.commands.only_last_event)
         assert_at_most(log->computed, flight->start);
     log->computed = task->lane->kind == LANE_COMPUTE ? flight->end : log->computed;
     log->name[log->n] = task->name;
@@ -166,7 +166,7 @@ TEST(the_background_holds_nobody_up)
     struct lane *disk = journey.machine->host->lanes[LANE_DISK];
     struct task *persist = add_host(journey.list, disk, "persist", wait_at_barrier, &barrier);
     add_access(persist, kept, ACCESS_READ);
-    journey.sum->commands.only_last_event = true; /* it begins where `twice` ends */
+    journey.sum->extra.commands.only_last_event = true; /* it begins where `twice` ends */
     must(finish_lists(journey.pool, &journey.list, 1));
     struct log second = {.n = 0}; /* the log of a second observer */
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
@@ -246,10 +246,10 @@ static float run_now_and_then(bool serial)
     struct task *even = add_host(journey.list, host->lanes[LANE_CPU], "even", add_number, NULL);
     struct task *third = add_host(journey.list, host->lanes[LANE_DISK], "third", add_number, NULL);
     struct task *whole = add_host(journey.list, host->lanes[LANE_FEED], "whole", add_number, NULL);
-    even->when.every = 2;
-    third->when.every = 3;
-    third->when.remainder = 2;
-    whole->when.every = 3;
+    even->extra.when.every = 2;
+    third->extra.when.every = 3;
+    third->extra.when.remainder = 2;
+    whole->extra.when.every = 3;
     add_access(even, tensor, ACCESS_BOTH);
     add_access(third, tensor, ACCESS_BOTH);
     add_access(whole, tensor, ACCESS_BOTH);
@@ -332,7 +332,7 @@ TEST(only_the_ends_of_tasks_that_have_run_are_held_back)
     struct tensor *word = new_array(list->pool, list->pool->machine->host, "side", 1, PERSISTENT);
     struct tensor *from = new_array(list->pool, list->pool->machine->host, "from", 4, PERSISTENT);
     struct tensor *to = new_array(list->pool, &list->pool->machine->devices[0], "to", 4, PERSISTENT);
-    word->is_side_word = true;
+    word->extra.is_side_word = true;
     add_access(add_host(list, host->lanes[LANE_FEED], "choose", choose_device, NULL), word, ACCESS_WRITE);
     need_side_bits(add_host(list, host->lanes[LANE_CPU], "runs", no_work, NULL), word, SIDE_DEVICE, ASSUME_RUNS);
     need_side_bits(add_host(list, host->lanes[LANE_CPU], "skipped", run_never, NULL), word, SIDE_CPU, ASSUME_RUNS);

@@ -300,8 +300,8 @@ TEST(tensors_in_slots_are_placed_alike)
         read_list_text(GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\ntensor other host 4 work keep\n"
                            "task copy gpu.download 1 reads=x writes=b\ntask commit host.disk 1\n");
     struct tensor *tensor = list->pool->tensors[1], *other = list->pool->tensors[2];
-    tensor->slots = &list->pool->slots;
-    tensor->next_slot = other;
+    tensor->extra.slots = &list->pool->slots;
+    tensor->extra.next_slot = other;
     finish_list(list);
     assert_ptr_equal(tensor->copier, &list->pool->machine->devices[0]);
     assert_ptr_equal(other->copier, tensor->copier);
@@ -320,8 +320,8 @@ TEST(a_move_is_pinned_for_the_device_that_copies_down)
                   *b = new_words(&paper, to, "b", 1024, PERSISTENT);
     struct tensor *tensor = new_words(&paper, paper.host, "h", 1024, PERSISTENT),
                   *in_slot_2 = new_words(&paper, paper.host, "h2", 1024, PERSISTENT);
-    tensor->slots = &paper.pool->slots;
-    tensor->next_slot = in_slot_2;
+    tensor->extra.slots = &paper.pool->slots;
+    tensor->extra.next_slot = in_slot_2;
     add_copy(paper.list, to->lanes[LANE_UPLOAD], "up", b, tensor);
     add_copy(paper.list, from->lanes[LANE_DOWNLOAD], "down", tensor, a);
     must(place(paper.pool, &paper.list, 1, PLACE_TO_CHECK));
