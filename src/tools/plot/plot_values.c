@@ -7,25 +7,32 @@
 
 /* ---- smoothing --------------------------------------------------------------------------------------------------- */
 
-/* Replaces the points by the means of each n neighbours.  A mean belongs to the step in their middle. */
-static void take_means(struct series *series, size_t n)
+/* The mean of n losses.  Each mean has a sum of its own: a sum that runs on, from which the oldest loss is taken, would
+ * keep the rounding error of one huge loss in all later means. */
+static double mean_loss(const struct point *points, size_t n)
 {
     double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += points[i].loss / (double)n;
+    return sum;
+}
+
+/* Puts the means of each n neighbours in place of the points.  A mean belongs to the step in their middle.  The old
+ * points are not freed: the caller keeps them. */
+static void take_means(struct series *series, size_t n)
+{
     const struct point *single = series->points;
-    struct point *means = allocate(series->n - n + 1, sizeof *means);
-    for (size_t i = 0; i < series->n; i++) {
-        sum += single[i].loss / (double)n;
-        if (i + 1 < n)
-            continue;
-        means[i + 1 - n] = (struct point){single[i - n / 2].step, sum};
-        sum -= single[i + 1 - n].loss / (double)n;
-    }
+    size_t n_means = series->n - n + 1;
+    struct point *means = allocate(n_means, sizeof *means);
+    for (size_t i = 0; i < n_means; i++)
+        means[i] = (struct point){single[i + n - 1 - n / 2].step, mean_loss(&single[i], n)};
     series->points = means;
-    series->n -= n - 1;
+    series->n = n_means;
 }
 
 /* Replaces each loss by a weighted mean of it and of all losses before it.  It has the weight 1 - share, and each
- * earlier loss has `share` times the weight of the loss after it.  The sum is divided by the sum of the weights. */
+ * earlier loss has `share` times the weight of the loss after it.  The sum is divided by the sum of the weights.  The old points are not freed:
+ * the caller keeps them. */
 static void take_exponential_means(struct series *series, double share)
 {
     double sum = 0, weights = 0;

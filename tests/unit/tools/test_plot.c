@@ -188,6 +188,23 @@ TEST(means_are_those_of_their_steps)
     empty_plot(&smooth);
 }
 
+/* One huge loss is in the means of the steps around it, and in no later one. */
+TEST(a_spike_is_in_its_own_means_only)
+{
+    enum { STEPS = 100, SPIKE = 20, WINDOW = 4 };
+    double losses[STEPS];
+    for (int i = 0; i < STEPS; i++)
+        losses[i] = i == SPIKE ? 1e30 : 2;
+    struct plot smooth = make_plot(losses, STEPS, 0);
+    smooth_losses(&smooth, WINDOW);
+    assert_int_equal(smooth.series[0].n, STEPS - WINDOW + 1);
+    for (int i = 0; i < STEPS - WINDOW + 1; i++) {
+        bool has_spike = i <= SPIKE && SPIKE < i + WINDOW;
+        assert_near(smooth.series[0].points[i].loss, has_spike ? 1e30 / WINDOW : 2);
+    }
+    empty_plot(&smooth);
+}
+
 /* A loss that halves its way to the floor with each step is a straight line on a logarithmic axis. */
 TEST(a_logarithmic_axis_shows_what_is_above_the_floor)
 {
