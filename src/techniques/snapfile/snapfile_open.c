@@ -26,12 +26,14 @@
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
-/* What is known while a file is opened.  Some functions below end the program if something is wrong.  They are called
- * through attempt(), so what they allocate is kept here, where close_opening() finds it. */
+/* What is known while a file is opened.  Functions below that take a void * call those of src/trainer/file that end
+ * the program if something is wrong, so attempt() calls them.  What they allocate is kept here, where close_opening() finds
+ * it after a problem. */
 struct opening {
     struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
     bool made;              /* this run has made the file that has the name: it is empty, and there to be locked */
+    bool is_snapshot;       /* the file that has the name is a snapshot, or empty */
     bool empty;             /* the file that has the name has no bytes */
     char *manifest;         /* that of the file to be written */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
@@ -46,27 +48,45 @@ static bool make_empty_file(const char *path)
     return fd >= 0;
 }
 
-/* Opens and locks the file that has the name, or makes it.  A second run, or a file that is not a snapshot, is refused
- * before anything is changed.  argument: a struct opening, for attempt(). */
-static void lock_name(void *argument)
+/* Opens and locks the file that has the name, or makes it.  argument: a struct opening. */
+static void open_named(void *argument)
 {
     struct opening *opening = argument;
     struct snapfile_writer *writer = opening->writer;
+    writer->named_fd = open_locked("--snapshot", writer->file->path, O_RDWR | O_CREAT);
+}
+
+/* Is the file that has the name a snapshot?  argument: a struct opening. */
+static void look_at_kind(void *argument)
+{
+    struct opening *opening = argument;
+    opening->is_snapshot = is_snapshot(opening->writer->file->path);
+}
+
+/* Locks the file that has the name, which may be made here.  A second run, or a file that is not a snapshot, is refused
+ * before anything is changed. */
+static struct problem *lock_name(struct opening *opening)
+{
+    const struct snapfile_writer *writer = opening->writer;
     const char *path = writer->file->path;
     struct stat status;
     bool made = make_empty_file(path);
-    int fd = open_locked("--snapshot", path, O_RDWR | O_CREAT);
-    if (fd == NONE)
-        fail(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
-    writer->named_fd = fd;
-    if (fstat(fd, &status) != 0)
-        fail(EXIT_IO, "cannot look at the snapshot file %s: %s", path, strerror(errno));
+    struct problem *problem = attempt(open_named, opening);
+    if (problem)
+        return problem;
+    if (writer->named_fd == NONE)
+        return new_problem(EXIT_USAGE, "%s is not a regular file: --snapshot needs one", path);
+    if (fstat(writer->named_fd, &status) != 0)
+        return new_problem(EXIT_IO, "cannot look at the snapshot file %s: %s", path, strerror(errno));
     opening->made = made && status.st_size == 0; /* else another run has put its file there since */
     /* open_locked() lets a file pass that cannot be locked.  Such a file is not written here. */
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        fail(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
-    if (!is_snapshot(path))
-        fail(EXIT_USAGE, "%s is not a snapshot file, and --snapshot would replace it: choose another name", path);
+    if (flock(writer->named_fd, LOCK_EX | LOCK_NB) != 0)
+        return new_problem(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
+    problem = attempt(look_at_kind, opening);
+    if (!problem && !opening->is_snapshot)
+        return new_problem(EXIT_USAGE,
+                           "%s is not a snapshot file, and --snapshot would replace it: choose another name", path);
+    return problem;
 }
 
 /* ---- a new file -------------------------------------------------------------------------------------------------- */
@@ -75,7 +95,7 @@ enum { CHUNK = 1 << 18 };
 static const char zeros[CHUNK];
 
 /* Makes a new file, which lies beside its name until take_name() gives it the name of the old file.  argument: a struct
- * opening, for attempt(). */
+ * opening. */
 static void make_file(void *argument)
 {
     const struct opening *opening = argument;
@@ -101,17 +121,27 @@ static void make_file(void *argument)
         fail(EXIT_IO, "cannot finish the snapshot file %s: %s", writer->file->path, strerror(errno));
 }
 
-void take_name(void *argument)
+static void publish_file(void *beside) { publish(beside); }
+
+struct problem *take_name(struct snapfile_writer *writer)
 {
-    struct snapfile_writer *writer = argument;
     struct writer *beside = writer->beside;
-    writer->beside = NULL;
-    publish(beside);
+    writer->beside = NULL; /* publish() ends with it, also where it fails */
+    struct problem *problem = attempt(publish_file, beside);
+    if (problem)
+        return problem;
     close(writer->named_fd);
     writer->named_fd = NONE;
+    return NULL;
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
+
+static void sync_name(void *argument)
+{
+    const struct opening *opening = argument;
+    sync_folder_of(opening->writer->file->path);
+}
 
 static void read_old(void *argument)
 {
@@ -120,24 +150,26 @@ static void read_old(void *argument)
 }
 
 /* Syncs the file that has the name.  Then reads the snapshot that is on the disk for sure into opening->old, before
- * anything is written.  argument: a struct opening, for attempt(). */
-static void recover(void *argument)
+ * anything is written. */
+static struct problem *recover(struct opening *opening)
 {
-    struct opening *opening = argument;
     struct stat status;
     const char *path = opening->writer->file->path;
     int fd = opening->writer->named_fd;
     if (fstat(fd, &status) != 0 || flush_file(fd) != 0)
-        fail(EXIT_IO, "cannot sync the snapshot file %s: %s", path, strerror(errno));
+        return new_problem(EXIT_IO, "cannot sync the snapshot file %s: %s", path, strerror(errno));
     opening->empty = status.st_size == 0;
     if (opening->empty)
-        return;
-    sync_folder_of(path);
-    forget_cached(fd);
-    struct problem *problem = attempt(read_old, opening);
+        return NULL;
+    struct problem *problem = attempt(sync_name, opening);
     if (problem)
-        warn("%s; another file takes its place when a step is stored", problem->sentence);
-    free(problem);
+        return problem;
+    forget_cached(fd);
+    struct problem *unreadable = attempt(read_old, opening);
+    if (unreadable)
+        warn("%s; another file takes its place when a step is stored", unreadable->sentence);
+    free(unreadable);
+    return NULL;
 }
 
 static bool has_same_layout(const struct snapfile *a, const struct snapfile *b)
@@ -241,18 +273,18 @@ static struct problem *choose_file(struct opening *opening)
         return problem;
     choose_way_to_write(writer);
     bool nothing_to_lose = opening->empty || (old && old->newest.slot == NO_SLOT);
-    return nothing_to_lose ? attempt(take_name, writer) : NULL;
+    return nothing_to_lose ? take_name(writer) : NULL;
 }
 
 /* Opens the file of opening->writer.  After a problem the writer may be half open: close_snapfile_writer() closes what
  * there is of it. */
 static struct problem *open_file(struct opening *opening)
 {
-    struct problem *problem = attempt(lock_name, opening);
+    struct problem *problem = lock_name(opening);
     if (!problem)
         problem = plan_layout(opening);
     if (!problem)
-        problem = attempt(recover, opening);
+        problem = recover(opening);
     if (!problem && opening->old)
         problem = other_model_problem(opening);
     if (problem)

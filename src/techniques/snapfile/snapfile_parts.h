@@ -106,9 +106,8 @@ struct snapfile_writer {     /* a file that is being written */
 
 /* ---- snapfile_open.c: the file's name ---------------------------------------------------------------------------- */
 
-/* The new file takes the name of the old one.  argument: a struct snapfile_writer, for attempt().  snapfile_write.c
- * calls this function and the next one. */
-void take_name(void *argument);
+/* The new file takes the name of the old one.  snapfile_write.c calls this function and the next one. */
+struct problem *take_name(struct snapfile_writer *writer);
 
 /* Has another program taken the file's name from it?  Then it warns, and nothing is stored any more. */
 bool give_up_if_lost(struct snapfile_writer *writer);

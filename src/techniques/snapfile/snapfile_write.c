@@ -187,7 +187,7 @@ static bool make_durable(struct snapfile_writer *writer)
         stop_storing(writer, format_string("cannot sync snapshot file %s: %s", writer->file->path, strerror(errno)));
         return false;
     }
-    struct problem *problem = writer->beside ? attempt(take_name, writer) : NULL;
+    struct problem *problem = writer->beside ? take_name(writer) : NULL;
     if (problem) {
         stop_storing(writer, format_string("cannot put the new snapshot file in the place of %s: %s",
                                            writer->file->path, problem->sentence));
