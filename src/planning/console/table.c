@@ -208,7 +208,7 @@ void print_table(FILE *out, struct table *table)
     print_rows(out, table, 0, table->n);
 }
 
-void print_top(FILE *out, struct table *table, size_t ms)
+void print_top(FILE *out, struct table *table, size_t ms_column)
 {
     enum { TOP = 12 };
     double rest = 0;
@@ -216,7 +216,7 @@ void print_top(FILE *out, struct table *table, size_t ms)
     print_heading(out, table);
     print_rows(out, table, 0, TOP);
     for (size_t i = TOP; i < table->n; i++)
-        rest += table->cells[i * table->n_columns + ms].number;
+        rest += table->cells[i * table->n_columns + ms_column].number;
     if (table->n > TOP)
         fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", table->n - TOP, rest);
 }

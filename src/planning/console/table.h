@@ -62,9 +62,9 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
 /* These two functions make columns narrower where a terminal is too narrow for them.
  *
  *     print_top()      the heading and the first rows; then how many others there are, and the sum of their column
- *                      `ms`, milliseconds
+ *                      number `ms_column`, in milliseconds
  *     print_table()    an empty line, the heading and all rows */
-void print_top(FILE *out, struct table *table, size_t ms);
+void print_top(FILE *out, struct table *table, size_t ms_column);
 void print_table(FILE *out, struct table *table);
 
 /* The heading and rows before `end`, where another font shall stand in columns: a line begins with its end, a tab is

@@ -41,8 +41,8 @@ static void give_room_back(struct pass_runner *runner)
 }
 
 /* Called before each pass, where some pass will add tensors that persist.  Until that pass runs, tensors that no task
- * touches keep room for these.  While a pass runs that moves updates, they are away: such a pass reserves the room
- * itself, for each of its choices. */
+ * touches keep room for these.  A pass that moves updates reserves the room itself, for each of its choices, so none is
+ * kept while it runs. */
 static void set_room(struct pass_runner *runner, const struct pass *pass)
 {
     if (has_trait(pass, MOVES_UPDATES))
@@ -82,6 +82,18 @@ static void run_pass(struct pass_runner *runner, const struct pass *pass, struct
     runner->before = after;
 }
 
+/* Ends the program where the list does not fit after the last of all passes, and frees what the runner has.  after: the
+ * pass that was the last; NULL: all have run. */
+static void finish_passes(struct pass_runner *runner, const char *after)
+{
+    free_room(runner->list, runner->room);
+    const struct pass *blamed = find_wanted(CHECKED_AT_END, runner->facts);
+    if (blamed && !after && runner->before)
+        runner->forecaster->refuse_if_outlook_is_too_large(runner->list->pool->machine, runner->before,
+                                                           traits_of(blamed)->blamed_at_end, runner->facts);
+    forget_before(runner);
+}
+
 struct pass_report *run_passes(struct list *list, const struct costs *costs, const struct run_facts *facts,
                                const char *after, size_t *n)
 {
@@ -107,12 +119,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
             break;
         }
     }
-    free_room(list, runner.room);
-    const struct pass *blamed = find_wanted(CHECKED_AT_END, facts);
-    if (blamed && !after && runner.before)
-        runner.forecaster->refuse_if_outlook_is_too_large(list->pool->machine, runner.before,
-                                                          traits_of(blamed)->blamed_at_end, facts);
-    forget_before(&runner);
+    finish_passes(&runner, after);
     return reports;
 }
 

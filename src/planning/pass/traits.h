@@ -83,7 +83,7 @@ struct pass_traits {
     const char *blamed_at_end;
 
     /* ---- for another pass, whether or not this one is wanted ---- */
-    /* For recompute: the search for what --recompute auto makes again.  Only swap has it: swap_auto.c says why. */
+    /* For recompute: the search for what --recompute auto makes again.  Only swap has it (swap_auto.c). */
     pass_run *choose_remade;
 };
 

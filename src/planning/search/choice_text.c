@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-void write_choice(const char *path, const struct choice_text *choice_text, const unsigned char *choice)
+void write_choice(const char *path, const struct choice_text *choice_text, const option_byte *choice)
 {
     char *text = format_string("# %s\n", choice_text->title);
     for (size_t i = 0; i < choice_text->n; i++)
@@ -34,7 +34,7 @@ static size_t find_decision(const struct choice_text *choice_text, const char *n
 }
 
 /* A line that has words. */
-static void read_choice_line(const struct line *line, const struct choice_text *choice_text, unsigned char *choice,
+static void read_choice_line(const struct line *line, const struct choice_text *choice_text, option_byte *choice,
                              bool *read)
 {
     const char *word = line->words[line->n - 1];
@@ -48,12 +48,12 @@ static void read_choice_line(const struct line *line, const struct choice_text *
         fail_word(line, name, "each of them once");
     if (option < 0)
         fail_word(line, word, "%s", choice_text->expected);
-    choice[i] = (unsigned char)option;
+    choice[i] = (option_byte)option;
     read[i] = true;
     free(name);
 }
 
-bool read_choice(const char *path, const struct choice_text *choice_text, unsigned char *choice)
+bool read_choice(const char *path, const struct choice_text *choice_text, option_byte *choice)
 {
     if (access(path, F_OK) != 0)
         return false;

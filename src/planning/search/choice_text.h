@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The number of an option.  A choice is an array of these, one for each decision. */
+typedef unsigned char option_byte;
+
 struct choice_text {
     const char *title;       /* the first line, for people */
     const char *const *word; /* what each option is called; NULL ends them */
@@ -18,11 +21,11 @@ struct choice_text {
     size_t n;                /* the number of decisions, at least 1 */
 };
 
-/* Writes the choice, in place of any file of that path.  choice: [n], by decision the number of its option. */
-void write_choice(const char *path, const struct choice_text *choice_text, const unsigned char *choice);
+/* Writes the choice, of n decisions, in place of any file of that path. */
+void write_choice(const char *path, const struct choice_text *choice_text, const option_byte *choice);
 
 /* Reads it into choice[n].  false: there is no such file.  Ends the program (EXIT_USAGE) with the wrong line, or the
  * missing decision. */
-bool read_choice(const char *path, const struct choice_text *choice_text, unsigned char *choice);
+bool read_choice(const char *path, const struct choice_text *choice_text, option_byte *choice);
 
 #endif

@@ -9,7 +9,7 @@ struct search {
     double work;    /* how many tasks have been simulated so far */
     uint64_t draws; /* how many random numbers have been drawn */
     uint64_t begun; /* now_ns() when the search began */
-    unsigned char *best;
+    option_byte *best;
     struct score record; /* the score of `best` */
 };
 
@@ -43,7 +43,7 @@ static double sum_copies(const struct forecast *forecast)
 /* Carries the choice out, looks at the list, and undoes it.  The list is placed; it is simulated too, unless it needs
  * more than `most` bytes beyond the budgets.  *work grows by the tasks that were simulated, or by a fifth of the list's
  * tasks if it was only placed. */
-static struct score try_choice(const struct question *question, const unsigned char *choice, double most, double *work)
+static struct score try_choice(const struct question *question, const option_byte *choice, double most, double *work)
 {
     struct edit *edit = open_edit(question->list);
     question->apply(question->context, edit, choice);
@@ -61,7 +61,7 @@ static struct score try_choice(const struct question *question, const unsigned c
     return score;
 }
 
-struct score score_choice(const struct question *question, const unsigned char *choice)
+struct score score_choice(const struct question *question, const option_byte *choice)
 {
     double work = 0;
     return try_choice(question, choice, INFINITY, &work);
@@ -78,7 +78,7 @@ static size_t draw_below(struct search *search, size_t n)
 }
 
 /* Decision i gets the option, and all others of its group that have such an option. */
-static void give_group(const struct question *question, unsigned char *choice, size_t i, unsigned char option)
+static void give_group(const struct question *question, option_byte *choice, size_t i, option_byte option)
 {
     int group = question->decisions[i].group;
     choice[i] = option;
@@ -91,19 +91,19 @@ static void give_group(const struct question *question, unsigned char *choice, s
 
 /* Two times in eight two decisions exchange their options, if they may have them.  Else one decision gets another
  * option; one time in eight its group gets it too. */
-static void change(struct search *search, unsigned char *choice)
+static void change(struct search *search, option_byte *choice)
 {
     const struct decision *decisions = search->question->decisions;
     size_t i = draw_below(search, search->question->n);
     size_t other = draw_below(search, search->question->n);
     size_t draw = draw_below(search, 8);
-    unsigned char mine = choice[i];
+    option_byte mine = choice[i];
     if (draw < 2 && choice[other] < decisions[i].options && mine < decisions[other].options) {
         choice[i] = choice[other];
         choice[other] = mine;
         return;
     }
-    unsigned char option = (unsigned char)draw_below(search, decisions[i].options);
+    option_byte option = (option_byte)draw_below(search, decisions[i].options);
     if (draw == 2)
         give_group(search->question, choice, i, option);
     else
@@ -113,7 +113,7 @@ static void change(struct search *search, unsigned char *choice)
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
 /* Tries a choice, and keeps it if it is the best so far. */
-static struct score consider(struct search *search, const unsigned char *choice, double most_excess)
+static struct score consider(struct search *search, const option_byte *choice, double most_excess)
 {
     struct score score = try_choice(search->question, choice, most_excess, &search->work);
     if (is_better(&score, &search->record)) {
@@ -140,13 +140,13 @@ static bool goes_on(const struct search *search)
 static void try_groups(struct search *search)
 {
     const struct question *question = search->question;
-    unsigned char *next = allocate(question->n, 1);
+    option_byte *next = allocate(question->n, 1);
     for (size_t i = 0; i < question->n; i++) {
         const struct decision *decision = &question->decisions[i];
         bool speaks_for_group = decision->group == NONE || decision->group == (int)i;
         if (!speaks_for_group)
             continue;
-        for (unsigned char option = 0; option < decision->options; option++) {
+        for (option_byte option = 0; option < decision->options; option++) {
             memcpy(next, search->best, question->n);
             give_group(question, next, i, option);
             if (memcmp(next, search->best, question->n) != 0 && goes_on(search))
@@ -167,8 +167,8 @@ static void travel(struct search *search)
 {
     const struct question *question = search->question;
     size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
-    unsigned char *current = copy_bytes(search->best, question->n);
-    unsigned char *next = allocate(question->n, 1);
+    option_byte *current = copy_bytes(search->best, question->n);
+    option_byte *next = allocate(question->n, 1);
     double excess = search->record.excess_bytes; /* what `current` takes beyond the budget */
     for (size_t idle = 0; idle < most_idle && goes_on(search); idle++) {
         struct score record = search->record;
@@ -191,7 +191,7 @@ static void travel(struct search *search)
 }
 
 /* Is start i the same as one before it? */
-static bool is_repeated(const struct question *question, const unsigned char *start, size_t i)
+static bool is_repeated(const struct question *question, const option_byte *start, size_t i)
 {
     for (size_t k = 0; k < i; k++)
         if (memcmp(start + k * question->n, start + i * question->n, question->n) == 0)
@@ -200,7 +200,7 @@ static bool is_repeated(const struct question *question, const unsigned char *st
 }
 
 /* Does the start give each decision an option that it has? */
-static bool has_known_options(const struct question *question, const unsigned char *start)
+static bool has_known_options(const struct question *question, const option_byte *start)
 {
     for (size_t i = 0; i < question->n; i++)
         if (start[i] >= question->decisions[i].options)
@@ -208,7 +208,7 @@ static bool has_known_options(const struct question *question, const unsigned ch
     return true;
 }
 
-struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best)
+struct score choose(const struct question *question, const option_byte *start, size_t n_starts, option_byte *best)
 {
     const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct search search = {.question = question, .begun = now_ns(), .best = best, .record = worst};

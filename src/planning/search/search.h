@@ -21,12 +21,13 @@
 #ifndef SEARCH_H
 #define SEARCH_H
 
+#include "choice_text.h" /* brings: option_byte */
 #include "planning/pass/edit.h"
 #include "planning/predict/forecast.h"
 
-struct decision {
-    unsigned char options; /* how many the search tries: 0 .. options - 1 */
-    int group;             /* the first decision of the group that may change together; NONE: it changes alone */
+struct decision {        /* a choice has an option_byte for each (choice_text.h) */
+    option_byte options; /* how many the search tries: 0 .. options - 1 */
+    int group;           /* the first decision of the group that may change together; NONE: it changes alone */
 };
 
 struct score {
@@ -36,7 +37,7 @@ struct score {
 };
 
 /* Rewrites the list as the choice says, the same way each time. */
-typedef void apply_function(void *context, struct edit *edit, const unsigned char *choice);
+typedef void apply_function(void *context, struct edit *edit, const option_byte *choice);
 
 struct question {
     struct list *list;
@@ -55,11 +56,11 @@ struct question {
 enum { SEARCH_WORK = 600000 }; /* a few seconds */
 
 /* Tries one choice; the list stays as it is. */
-struct score score_choice(const struct question *question, const unsigned char *choice);
+struct score score_choice(const struct question *question, const option_byte *choice);
 bool is_better(const struct score *a, const struct score *b);
 
 /* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n bytes each, one
  * after the other. */
-struct score choose(const struct question *question, const unsigned char *start, size_t n_starts, unsigned char *best);
+struct score choose(const struct question *question, const option_byte *start, size_t n_starts, option_byte *best);
 
 #endif

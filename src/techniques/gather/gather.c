@@ -26,7 +26,7 @@
 #include "trainer/mesh/mesh.h"
 
 #define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */
-enum { AHEAD = 1 };         /* a window is gathered when the window that is so many before it begins */
+enum { AHEAD = 1 };         /* how many windows before its use a window is gathered */
 
 struct read_window {         /* adjacent tasks of one device, which read the same parameters */
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */

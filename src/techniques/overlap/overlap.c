@@ -67,7 +67,9 @@ static bool host_can_do(const struct task *task)
     return task->role == ROLE_UPDATE && task->lane->kind == LANE_COMPUTE && host_can && parameters_of(task);
 }
 
-/* Two updates that the host can do too.  Are they of one bucket, so that a plan moves both or neither? */
+/* Two updates that the host can do too.  Are they of one bucket, so that a plan moves both or neither?  Those of no
+ * layer are, if they renew the same parameters, in shards or on other devices.  Only the name of the parameters says
+ * that: the replicas of a step file's parameters know nothing of one another. */
 static bool in_one_bucket(const struct task *a, const struct task *b)
 {
     if (a->layer != b->layer)

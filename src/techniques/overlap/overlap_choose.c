@@ -39,13 +39,13 @@ void set_decisions(struct update_survey *survey)
     survey->n_decisions = n + 1;
 }
 
-static void plan_to_choice(const struct update_plan *plan, size_t n_decisions, unsigned char *choice)
+static void plan_to_choice(const struct update_plan *plan, size_t n_decisions, option_byte *choice)
 {
     memcpy(choice, plan->side, n_decisions - 1);
-    choice[n_decisions - 1] = (unsigned char)plan->sharing;
+    choice[n_decisions - 1] = (option_byte)plan->sharing;
 }
 
-void choice_to_plan(const unsigned char *choice, size_t n_decisions, struct update_plan *plan)
+void choice_to_plan(const option_byte *choice, size_t n_decisions, struct update_plan *plan)
 {
     memcpy(plan->side, choice, n_decisions - 1);
     plan->sharing = choice[n_decisions - 1];
@@ -55,7 +55,7 @@ void choice_to_plan(const unsigned char *choice, size_t n_decisions, struct upda
 
 void score_plan(const struct question *question, struct update_plan *plan)
 {
-    unsigned char choice[MOST_DECISIONS];
+    option_byte choice[MOST_DECISIONS];
     plan_to_choice(plan, question->n, choice);
     plan->score = score_choice(question, choice);
 }
@@ -160,8 +160,8 @@ static size_t count_shares(const struct update_survey *survey)
 
 /* Writes a row of starts to starts[]: 0/shares, 1/shares ... of the buckets are on that side, the others on the device.
  * Returns where the row ends. */
-static unsigned char *add_starts(const struct update_survey *survey, unsigned char *starts, size_t shares,
-                                 enum sharing sharing, enum side side)
+static option_byte *add_starts(const struct update_survey *survey, option_byte *starts, size_t shares,
+                               enum sharing sharing, enum side side)
 {
     struct update_plan plan = {.sharing = sharing};
     for (size_t k = 0; k <= shares; k++) {
@@ -180,9 +180,9 @@ static void search_plan(const struct update_survey *survey, const struct questio
     size_t shares = count_shares(survey);
     enum sharing last = plans->by_mode[OVERLAP_ALL_CPU].sharing;
     struct update_plan *best = &plans->by_mode[OVERLAP_PLAN];
-    unsigned char found[MOST_DECISIONS];
-    unsigned char *starts = allocate(MOST_ROWS * (shares + 1) * n, 1);
-    unsigned char *end = starts;
+    option_byte found[MOST_DECISIONS];
+    option_byte *starts = allocate(MOST_ROWS * (shares + 1) * n, 1);
+    option_byte *end = starts;
     for (enum sharing sharing = GRADIENTS_ALONE; sharing <= last; sharing++)
         for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++)
             end = add_starts(survey, end, shares, sharing, side);

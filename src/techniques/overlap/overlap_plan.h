@@ -71,7 +71,7 @@ struct update_plans {
 void set_decisions(struct update_survey *survey);
 
 /* Fills in the sides and the sharing of the plan that is this choice of the search. */
-void choice_to_plan(const unsigned char *choice, size_t n_decisions, struct update_plan *plan);
+void choice_to_plan(const option_byte *choice, size_t n_decisions, struct update_plan *plan);
 
 /* Fills in plan->sharing and plan->score.  Gradients have bytes of their own; or, where the list does not fit
  * then, they share bytes. */

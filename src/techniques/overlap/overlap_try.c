@@ -20,7 +20,7 @@ void carry_out_plan(struct update_planner *planner, struct edit *edit, const str
 
 /* carry_out_plan() for a list that is scored, and undone: with what recompute will make again, and with room for
  * snapshots, which depends on where updates are. */
-static void carry_out_to_score(void *context, struct edit *edit, const unsigned char *choice)
+static void carry_out_to_score(void *context, struct edit *edit, const option_byte *choice)
 {
     const struct scoring *scoring = context;
     struct update_planner *planner = scoring->planner;

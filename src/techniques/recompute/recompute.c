@@ -15,11 +15,7 @@
  *     full         of each layer only its input is kept.  The forward is computed almost twice, for a third more work;
  *                  what nothing reads again, as the layer's last product, is not repeated
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
- *     auto         only what the budget needs, by the search of --swap auto
- *
- * That search is in techniques/swap: it needs what is known of gaps, which is more than half of that folder.  So the
- * pass finds it by choose_remade of struct pass_traits, and without that folder `auto` is refused, with a sentence that
- * names swap.
+ *     auto         only what the budget needs, by the search of --swap auto (techniques/swap/swap_auto.c)
  *
  * The rewrite is remake() (planning/pass/remake.c).
  *

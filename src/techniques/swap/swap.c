@@ -264,21 +264,21 @@ static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const 
 {
     struct phases data = collect_phases(gaps->uses, device, kind);
     struct phases state = collect_phases(gaps->uses, device, LAYER_PHASE);
-    bool any_leaves = false;
+    bool any_swapped = false;
     for (struct fate *fate = fates; fate < fates + gaps->n; fate++) {
         if (fate->gap->device != device)
             continue;
-        bool leaves = true;
+        bool swapped = true;
         if (fate->gap->tensor->persistent)
             set_state_positions(&state, fate, (int)gaps->uses->n);
         else
-            leaves = set_data_positions(&data, fate);
-        fate->action = leaves ? SWAP_TENSOR : KEEP_TENSOR;
-        any_leaves |= leaves;
+            swapped = set_data_positions(&data, fate);
+        fate->action = swapped ? SWAP_TENSOR : KEEP_TENSOR;
+        any_swapped |= swapped;
     }
     free(data.items);
     free(state.items);
-    return any_leaves;
+    return any_swapped;
 }
 
 /* ---- the rewrite ------------------------------------------------------------------------------------------------- */
@@ -289,7 +289,9 @@ static int by_end(const void *left, const void *right)
 {
     const struct fate *a = *(struct fate *const *)left;
     const struct fate *b = *(struct fate *const *)right;
-    return BY(a->end, b->end, BY(a->begin, b->begin, COMPARE(a->gap, b->gap)));
+    if (a->end != b->end)
+        return COMPARE(a->end, b->end);
+    return BY(a->begin, b->begin, COMPARE(a->gap, b->gap));
 }
 
 /* Must a copy take the gap's tensor to the host?  The host has the tensor already in two cases.  Before its first
@@ -394,7 +396,7 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
         if (!fate->sent)
             continue;
         insert_for(&rewrite, fate->out, fate->gap);
-        fate->leaves = add_copy_for(list, "swap.out", fate->on_host, held_before(fate), FOR_SWAP);
+        fate->copy_out = add_copy_for(list, "swap.out", fate->on_host, held_before(fate), FOR_SWAP);
     }
     for (size_t k = 0; k < swaps->n; k++)
         if (swaps->leaving[k]->gap->guest)

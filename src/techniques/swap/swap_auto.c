@@ -2,10 +2,9 @@
  * are made again after them.  A search finds which, so that the step is as short as it can be.  What a choice of the
  * search does to the list is in swap_choice.c.
  *
- * One search serves both options, since what it can do about a gap is the same: keep the tensor, swap it, or make it
- * again.  For --recompute auto nothing is swapped.  Its search is nevertheless here, and not in recompute/, because it
- * needs the code about gaps, more than half of this folder.  So recompute's pass finds it by choose_remade of struct
- * pass_traits, and --recompute auto is refused by a program without this folder.
+ * One search serves both options, since both are about gaps; for --recompute auto nothing is swapped.  The pass of
+ * recompute/ finds the search by choose_remade of struct pass_traits, so a program without this folder refuses
+ * --recompute auto.
  *
  * The decisions:
  *
@@ -39,9 +38,10 @@ static int decision_number(const struct gap *gap) { return gap->tensor->persiste
 
 enum { SIZE_UNIT = 4096 }; /* bytes: sizes that differ by less than this may count as equal */
 
-/* The order of decisions; 0: one decision is about both gaps.  Replicas have tensors of the same name, layer and
- * micro-batch, but their shards may differ by some bytes, so sizes are compared in units.  If gaps are otherwise
- * alike, those of low layers are longest, and come first. */
+/* The order of decisions; 0: one decision is about both gaps.  They are those of replicas, which have the same names,
+ * layer, micro-batch and role: only the name tells one tensor of a layer from the others.  Shards of replicas may differ
+ * by some bytes, so sizes are compared in units.  If gaps are otherwise alike, those of low layers are longest, and come
+ * first. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *maker_a = a->maker, *maker_b = b->maker;
@@ -73,8 +73,9 @@ static int by_decision(const void *left, const void *right)
     return compare_gaps(a->gap, b->gap);
 }
 
-/* How many options a decision has: all actions; or two, where there is only one remedy, which is option 1. */
-enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2 };
+/* How many options a decision has.  BOTH_REMEDIES: an enum action each.  ONE_REMEDY: KEEP_TENSOR and THE_REMEDY, which
+ * is to swap the tensor or to make it again. */
+enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2, THE_REMEDY = 1 };
 
 /* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the
  * gap before, in order of decisions. */
@@ -169,14 +170,14 @@ static void close_swapper(struct swapper *swapper)
 enum { SHARES = 24, STARTS = 1 + 2 * SHARES };
 
 /* The decision's option that means the action, or, where there is one remedy, that remedy. */
-static unsigned char option_for(const struct decision *decision, enum action action)
+static option_byte option_for(const struct decision *decision, enum action action)
 {
-    return decision->options == ONE_REMEDY ? 1 : (unsigned char)action;
+    return decision->options == ONE_REMEDY ? THE_REMEDY : (option_byte)action;
 }
 
 /* Copies `best`, but among the first share / SHARES of the decisions, those that keep take the action instead. */
-static void start_with_share(const struct swapper *swapper, unsigned char *start, const unsigned char *best,
-                             size_t share, enum action action)
+static void start_with_share(const struct swapper *swapper, option_byte *start, const option_byte *best, size_t share,
+                             enum action action)
 {
     size_t n = swapper->admitted;
     memcpy(start, best, n);
@@ -186,7 +187,7 @@ static void start_with_share(const struct swapper *swapper, unsigned char *start
 }
 
 /* The choice with which devices hold the fewest bytes. */
-static void start_with_all(const struct swapper *swapper, unsigned char *start, enum action action)
+static void start_with_all(const struct swapper *swapper, option_byte *start, enum action action)
 {
     start[LAYOUT] = LAYOUT_OF_FEWEST_BYTES;
     for (size_t i = 1; i < swapper->admitted; i++)
@@ -195,11 +196,11 @@ static void start_with_all(const struct swapper *swapper, unsigned char *start, 
 
 /* The starts of the search: the best choice so far; this choice with more and more tensors that leave, or that are made
  * again; and choices that keep nothing.  The caller frees the array. */
-static unsigned char *collect_starts(const struct swapper *swapper, const unsigned char *best)
+static option_byte *collect_starts(const struct swapper *swapper, const option_byte *best)
 {
     size_t n = swapper->admitted;
-    unsigned char *starts = allocate(STARTS * n, 1);
-    unsigned char *start = starts; /* the one to write next */
+    option_byte *starts = allocate(STARTS * n, 1);
+    option_byte *start = starts; /* the one to write next */
     memcpy(start, best, n);
     start += n;
     for (enum action action = SWAP_TENSOR; action <= REMAKE_TENSOR; action++) {
@@ -239,7 +240,7 @@ static double work_after(const struct swapper *swapper, const struct score *best
 
 /* Finds the best choice.  A step as short as `least_period` seconds ends the search at once; INFINITY: any choice that
  * fits ends it. */
-static struct score search_rounds(struct swapper *swapper, unsigned char *best, double least_period)
+static struct score search_rounds(struct swapper *swapper, option_byte *best, double least_period)
 {
     struct score score = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct question question = {.list = swapper->gaps.list,
@@ -258,7 +259,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
         swapper->admitted = swapper->end[round];
         question.n = swapper->admitted;
         question.work = 0;
-        unsigned char *starts = collect_starts(swapper, best);
+        option_byte *starts = collect_starts(swapper, best);
         score = choose(&question, starts, STARTS, best);
         question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
         memcpy(starts, best, question.n);
@@ -272,7 +273,7 @@ static struct score search_rounds(struct swapper *swapper, unsigned char *best, 
 /* ---- where nothing fits ------------------------------------------------------------------------------------------ */
 
 /* Raises the budgets to what this choice needs.  Returns a sentence on what did not fit before; the caller frees it. */
-static char *raise_for(struct swapper *swapper, const unsigned char *choice, const struct device *before)
+static char *raise_for(struct swapper *swapper, const option_byte *choice, const struct device *before)
 {
     struct list *list = swapper->gaps.list;
     struct edit *edit = open_edit(list);
@@ -288,7 +289,7 @@ static char *raise_for(struct swapper *swapper, const unsigned char *choice, con
 /* Raises the budgets until the same search finds a choice that fits, and ends the program with a sentence that names
  * them.  Each attempt raises them to what a choice needs: for --recompute auto the best one that was found, else the
  * one that holds the fewest bytes.  After MOST_ATTEMPTS the budgets are those of the list that keeps all tensors. */
-static _Noreturn void fail_with_budgets(struct swapper *swapper, unsigned char *best, const char *option,
+static _Noreturn void fail_with_budgets(struct swapper *swapper, option_byte *best, const char *option,
                                         const struct run_facts *facts)
 {
     struct machine *machine = swapper->gaps.list->pool->machine;
@@ -324,7 +325,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
         report_gaps(gaps, swapper->fates, swapper->costs, "all fits", report);
         return false;
     }
-    unsigned char *best = allocate(swapper->n, 1);
+    option_byte *best = allocate(swapper->n, 1);
     /* Where times are not known, whatever fits will do. */
     double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
@@ -351,7 +352,7 @@ bool can_fit_within(struct list *list, const struct costs *costs, const struct s
 {
     struct swapper swapper = open_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
-    unsigned char *best = allocate(swapper.n, 1);
+    option_byte *best = allocate(swapper.n, 1);
     const struct score score = search_rounds(&swapper, best, seconds);
     free(best);
     close_swapper(&swapper);

@@ -81,7 +81,7 @@ static void move_tasks(const struct swapper *swapper, struct edit *edit)
 /* The action that a choice means for a gap.  Where the chosen action is not possible it is the other one, or, if that
  * is not possible either, KEEP_TENSOR. */
 static enum action action_of(const struct swapper *swapper, const struct gap_facts *gap_facts,
-                             const unsigned char *choice)
+                             const option_byte *choice)
 {
     size_t decision = gap_facts->decision;
     if (!gap_facts->has_decision || decision >= swapper->admitted || choice[decision] == KEEP_TENSOR)
@@ -102,7 +102,7 @@ static enum action action_of(const struct swapper *swapper, const struct gap_fac
  *
  * Returns for each tensor its first reader after it is made again, by position in the list before the edit; NONE: the
  * tensor is not made again.  The caller frees the array. */
-static int *set_actions(struct swapper *swapper, const unsigned char *choice)
+static int *set_actions(struct swapper *swapper, const option_byte *choice)
 {
     const struct gaps *gaps = &swapper->gaps;
     int *first_reader = allocate(gaps->uses->n_tensors, sizeof *first_reader);
@@ -223,7 +223,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
     return uses;
 }
 
-void apply_choice(void *context, struct edit *edit, const unsigned char *choice)
+void apply_choice(void *context, struct edit *edit, const option_byte *choice)
 {
     struct swapper *swapper = context;
     struct list *list = swapper->gaps.list;

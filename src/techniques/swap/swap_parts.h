@@ -67,7 +67,7 @@ struct fate {
     bool sent;              /* a copy takes x to the host; false: the host has x already */
     struct tensor *on_host; /* x on the host, while x is away */
     struct tensor *back;    /* x after it has come back or was made again; NULL: no task reads x after the gap */
-    struct task *leaves;    /* the task swap.out; NULL: there is none */
+    struct task *copy_out;  /* the task swap.out; NULL: there is none */
 };
 
 /* The fates whose action is SWAP_TENSOR, in two orders.  Copies at the same position are in the list in these
@@ -182,7 +182,7 @@ struct swapper {
 void fill_moves(struct swapper *swapper);
 
 /* Carries a choice out, in an open edit: an apply_function of the search.  context: the swapper. */
-void apply_choice(void *context, struct edit *edit, const unsigned char *choice);
+void apply_choice(void *context, struct edit *edit, const option_byte *choice);
 
 /* ---- swap_auto.c ------------------------------------------------------------------------------------------------- */
 

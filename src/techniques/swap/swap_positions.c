@@ -77,7 +77,7 @@ static int last_before(const struct room *room, const struct fate *fate, double 
 }
 
 /* Does a copy take the tensor from the device? */
-static bool leaves(const struct room *room, const struct fate *fate)
+static bool is_sent(const struct room *room, const struct fate *fate)
 {
     return fate->gap->device == room->device && fate->sent;
 }
@@ -124,14 +124,14 @@ static void set_outs(struct room *room, const struct swaps *swaps)
     double copied = -INFINITY;                            /* seconds: when the copy before this one has ended */
     for (size_t k = 0; k < swaps->n; k++) {
         const struct fate *fate = swaps->leaving[k];
-        if (!leaves(room, fate))
+        if (!is_sent(room, fate))
             continue;
         copied = fmax(copied, room->spans[fate->begin].end) + time_for_copy(room, fate);
         latest[k] = last_before(room, fate, copied);
     }
     for (size_t k = swaps->n; k-- > 0;) {
         struct fate *fate = swaps->leaving[k];
-        if (!leaves(room, fate))
+        if (!is_sent(room, fate))
             continue;
         int64_t bytes = gap_bytes(fate->gap);
         while (fate->out < MIN(latest[k], fate->in - 1) && room->held[fate->out + 1] + bytes <= room->most) {

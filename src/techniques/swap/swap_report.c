@@ -44,9 +44,9 @@ static void fill_return(struct gap_times *times, const struct fate *fate, const 
 static struct gap_times times_of_gap(const struct fate *fate, const struct forecast *forecast, const struct uses *uses)
 {
     struct gap_times times = {.out_start = NAN, .out_end = NAN, .in_start = NAN, .in_end = NAN, .needed = NAN};
-    if (forecast->spans && fate->leaves) {
-        times.out_start = forecast->spans[fate->leaves->index].start;
-        times.out_end = forecast->spans[fate->leaves->index].end;
+    if (forecast->spans && fate->copy_out) {
+        times.out_start = forecast->spans[fate->copy_out->index].start;
+        times.out_end = forecast->spans[fate->copy_out->index].end;
     }
     if (forecast->spans && fate->back)
         fill_return(&times, fate, forecast, uses);
@@ -78,7 +78,7 @@ static json_t *moves_json(const struct gaps *gaps, const struct fate *fates, con
     double zero = start_of_step(forecast);
     json_t *moves = json_array();
     for (const struct fate *fate = fates; fate < fates + gaps->n; fate++) {
-        if (!fate->leaves && !fate->back)
+        if (!fate->copy_out && !fate->back)
             continue;
         struct gap_times times = times_of_gap(fate, forecast, uses);
         json_array_append_new(moves, move_json(fate, &times, zero));
@@ -105,7 +105,7 @@ static char *sum_up(const struct fate *fates, size_t n)
     char bytes[32];
     for (const struct fate *fate = fates; fate < fates + n; fate++) {
         double bytes_of_x = (double)fate->gap->tensor->bytes;
-        if (fate->action == SWAP_TENSOR && fate->leaves)
+        if (fate->action == SWAP_TENSOR && fate->copy_out)
             copied += bytes_of_x;
         if (fate->action == SWAP_TENSOR && fate->back) {
             n_swapped++;

@@ -10,6 +10,7 @@
 #include "planning/console/numbers.h"
 #include "planning/predict/predict.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 #include <math.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 #ifndef PACE_H
 #define PACE_H
 
-#include "trainer/train/train.h"
+#include "trainer/run/run.h"
 
 struct pace {
     const struct list *list;

@@ -515,7 +515,7 @@ TEST(without_times_there_is_no_period)
 static const struct decision drawn[] = {{2, 0}, {3, 0}, {4, 0}};
 
 /* A later option copies less, and one takes too long. */
-static void apply_options(void *argument, struct edit *edit, const unsigned char *choice)
+static void apply_options(void *argument, struct edit *edit, const option_byte *choice)
 {
     struct paper *paper = argument;
     struct tensor *tensor = new_words(paper, paper->device, "x", 10 - choice[0] - choice[1] - choice[2], TRANSIENT);
@@ -539,9 +539,9 @@ TEST(of_equal_periods_the_one_with_the_fewest_bytes_is_chosen)
                                 .apply = apply_options,
                                 .context = &paper,
                                 .work = 5000};
-    unsigned char best[COUNT(drawn)];
-    choose(&question, (unsigned char[COUNT(drawn)]){0}, 1, best);
-    assert_memory_equal(best, ((unsigned char[]){1, 1, 3}), sizeof best);
+    option_byte best[COUNT(drawn)];
+    choose(&question, (option_byte[COUNT(drawn)]){0}, 1, best);
+    assert_memory_equal(best, ((option_byte[]){1, 1, 3}), sizeof best);
     end_paper(&paper);
 }
 
