@@ -90,7 +90,7 @@ void finish_paper(struct paper *paper)
 {
     must(place(paper->pool, &paper->list, 1, PLACE_TO_CHECK));
     depend(paper->list, ALL_EDGES);
-    struct problem *problem = verify(paper->list, NULL);
+    struct problem *problem = verify_list(paper->list, NULL);
     if (problem)
         test_failed("the list on paper is wrong: %s\n", problem->sentence);
 }
@@ -154,7 +154,7 @@ struct list *read_text_list(const char *text)
 {
     struct list *list = read_list_text("%s", text);
     finish_list(list);
-    struct problem *problem = verify(list, NULL);
+    struct problem *problem = verify_list(list, NULL);
     if (problem)
         test_failed("the list is wrong: %s\n", problem->sentence);
     return list;

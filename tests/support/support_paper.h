@@ -59,7 +59,7 @@ void expect_number(const char *what, double found, double expected);
 #define GPU "device gpu memory=1000\n"
 #define A_AND_B "device a memory=1000\ndevice b memory=1000\n"
 
-/* The list of this step file, with addresses and edges; verify() must find nothing wrong. */
+/* The list of this step file, with addresses and edges; verify_list() must find nothing wrong. */
 struct list *read_text_list(const char *text);
 struct simulation *simulate_text(const char *text); /* of that list; end_simulation() frees both */
 void end_simulation(struct simulation *simulation);

@@ -80,7 +80,7 @@ struct state read_whole_state(struct trainer *trainer)
 
 void expect_sound(const char *what, const struct list *list, const struct values *plain)
 {
-    struct problem *problem = verify(list, plain);
+    struct problem *problem = verify_list(list, plain);
     if (problem)
         test_failed("%s: %s\n", what, problem->sentence);
 }
@@ -104,7 +104,7 @@ size_t expect_waits_needed(struct list *list, size_t nth)
             if ((waits - 1) % nth != 0)
                 continue;
             edge->needs_wait = false;
-            expect_wrong(list->tasks[i]->name, verify(list, NULL), "nothing orders them");
+            expect_wrong(list->tasks[i]->name, verify_list(list, NULL), "nothing orders them");
             edge->needs_wait = true;
         }
     return waits;

@@ -15,13 +15,14 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
 struct state read_state(struct trainer *trainer, int rank); /* the caller frees the values */
 struct state read_whole_state(struct trainer *trainer);     /* the state of all ranks, as on one device */
 
-/* Fails unless verify() finds nothing wrong. */
+/* Fails unless verify_list() finds nothing wrong. */
 void expect_sound(const char *what, const struct list *list, const struct values *plain);
 
 /* Fails unless a proof has found this problem, in a sentence that contains `part`.  Frees it. */
 void expect_wrong(const char *what, struct problem *problem, const char *part);
 
-/* Fails if verify() accepts the list without one of its waits; every nth is tried.  Returns how many waits it has. */
+/* Fails if verify_list() accepts the list without one of its waits; every nth is tried.  Returns how many waits it has.
+ *  */
 size_t expect_waits_needed(struct list *list, size_t nth);
 
 /* Gives addresses and edges to a list that was read or edited. */

@@ -855,9 +855,10 @@ class Diff(Command):
         FOUND[name] = now
 
 
-VERBS = ["sink", "hoist", "set_home", "make_transient", "make_persistent", "set_exclusive", "mirror", "repoint", "cut",
-         "repeat", "stand_in", "replace_on_host", "drop", "add_copy_for", "add_move", "add_download", "add_kernel",
-         "add_copy", "add_host", "add_issue", "switch_readers", "commit_edit", "undo_edit"]
+VERBS = ["sink_task", "hoist_task", "set_home", "make_transient", "make_persistent", "set_exclusive", "mirror_tensor",
+         "repoint_task", "cut_task", "repeat_task", "stand_in", "replace_on_host", "drop_task", "add_copy_for",
+         "add_move", "add_download", "add_kernel", "add_copy", "add_host", "add_issue", "switch_readers",
+         "commit_edit", "undo_edit"]
 
 
 class VerbBreakpoint(gdb.Breakpoint):

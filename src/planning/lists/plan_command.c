@@ -16,10 +16,10 @@ struct plan_options plan_options;
 static struct problem *prove_list(const struct trainer *trainer, const struct list *list)
 {
     if (!plan_options.like)
-        return verify(list, values_of(trainer, list));
+        return verify_list(list, values_of(trainer, list));
     struct list *like = read_list(plan_options.like);
     struct values *expected = hash_named_values(like);
-    struct problem *problem = verify(list, expected);
+    struct problem *problem = verify_list(list, expected);
     free_values(expected);
     free_list_and_machine(like);
     return problem;

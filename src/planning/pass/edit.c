@@ -27,7 +27,7 @@ struct edit {
     struct task **dropped;
     size_t n_dropped, cap_dropped;
     struct obstacle obstacle; /* what the last move met */
-    /* by preview(): */
+    /* by preview_edit(): */
     struct task **before; /* the list's array before; NULL: there is no preview */
     size_t n_before;
 };
@@ -83,7 +83,7 @@ static void order_list(struct edit *edit)
         list->tasks[i]->index = i;
 }
 
-void preview(struct edit *edit)
+void preview_edit(struct edit *edit)
 {
     struct list *list = edit->list;
     edit->n_before = list->n;
@@ -94,7 +94,7 @@ void preview(struct edit *edit)
     list->tags = edit->tags;
 }
 
-/* The array is as it was before preview(), so that undo_edit() finds the new tasks at its end. */
+/* The array is as it was before preview_edit(), so that undo_edit() finds the new tasks at its end. */
 static void end_preview(struct edit *edit)
 {
     struct list *list = edit->list;
@@ -228,8 +228,8 @@ static bool move(struct edit *edit, struct task *task, struct task *where, enum 
     return true;
 }
 
-bool sink(struct edit *edit, struct task *task, struct task *where) { return move(edit, task, where, LATER); }
-bool hoist(struct edit *edit, struct task *task, struct task *where) { return move(edit, task, where, EARLIER); }
+bool sink_task(struct edit *edit, struct task *task, struct task *where) { return move(edit, task, where, LATER); }
+bool hoist_task(struct edit *edit, struct task *task, struct task *where) { return move(edit, task, where, EARLIER); }
 
 const struct obstacle *last_obstacle(const struct edit *edit) { return &edit->obstacle; }
 
@@ -259,7 +259,7 @@ void set_exclusive(struct edit *edit, struct tensor *tensor)
     CHANGE(edit, tensor->storage->extra.exclusive, EXCLUSIVE_ALWAYS);
 }
 
-struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device)
+struct tensor *mirror_tensor(struct edit *edit, struct tensor *tensor, struct device *device)
 {
     struct tensor *copy = new_bytes_tensor(edit->list->pool, device, tensor->class, tensor->name, tensor->bytes);
     CHECK(tensor->storage->persistent, "tensor %s does not persist", tensor->name);
@@ -273,7 +273,7 @@ struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *d
     return copy;
 }
 
-void repoint(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new)
+void repoint_task(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new)
 {
     CHECK(old->bytes == new->bytes, "tensor %s of %zu bytes in place of %s of %zu", new->name, new->bytes, old->name,
           old->bytes);
@@ -294,12 +294,12 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
     const struct use_range found = uses_of(uses, tensor);
     for (size_t i = 0; i < found.n; i++)
         if (found.uses[i].position >= from)
-            repoint(edit, found.uses[i].task, old, new);
+            repoint_task(edit, found.uses[i].task, old, new);
 }
 
 /* ---- what is computed, and how often ----------------------------------------------------------------------------- */
 
-struct task *repeat(struct edit *edit, const struct task *task)
+struct task *repeat_task(struct edit *edit, const struct task *task)
 {
     struct task *again = append_task(edit->list);
     struct task links = *again;
@@ -316,7 +316,7 @@ struct task *repeat(struct edit *edit, const struct task *task)
     return again;
 }
 
-void drop(struct edit *edit, struct task *task)
+void drop_task(struct edit *edit, struct task *task)
 {
     take_out(edit, task);
     edit->dropped = grow(edit->dropped, &edit->cap_dropped, edit->n_dropped + 1, sizeof *edit->dropped);
@@ -333,7 +333,7 @@ void stand_in(struct edit *edit, struct task *mine, struct task *theirs)
     CHANGE(edit, mine->extra.gate, theirs->extra.gate);
     CHANGE(edit, mine->extra.slice_begin, theirs->extra.slice_begin);
     CHANGE(edit, mine->extra.state, theirs->extra.state);
-    drop(edit, theirs);
+    drop_task(edit, theirs);
 }
 
 struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *lane,
@@ -368,7 +368,7 @@ static void narrow_args(struct task *task, size_t first, size_t n)
 
 /* From now on the task works only on bytes [begin, end) of those tensors that are as large as that of its first access.
  * It still touches smaller ones whole, such as the optimizer's control block: they have at most READ_WHOLE bytes
- * (set_elementwise()), and cut() cuts no tensor so small. */
+ * (set_elementwise()), and cut_task() cuts no tensor so small. */
 static void narrow(struct task *task, struct pool *pool, size_t begin, size_t end)
 {
     size_t task_bytes = task->accesses[0].tensor->bytes;
@@ -389,7 +389,7 @@ static void narrow(struct task *task, struct pool *pool, size_t begin, size_t en
     task->bytes = (size_t)((double)task->bytes * (double)(end - begin) / (double)task_bytes);
 }
 
-size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices)
+size_t cut_task(struct edit *edit, struct task *task, size_t n, struct task **slices)
 {
     CHECK(task->extra.elementwise, "task %s is cut into slices, but is not elementwise", task->name);
     CHECK(n > 0, "task %s is cut into no slices", task->name);
@@ -403,11 +403,11 @@ size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices)
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;
         size_t end = (i + 1) * units / n * align;
-        slices[i] = repeat(edit, task);
+        slices[i] = repeat_task(edit, task);
         narrow(slices[i], list->pool, begin, MIN(end, bytes));
     }
     list->cursor = cursor == task ? slices[n - 1] : cursor;
-    drop(edit, task);
+    drop_task(edit, task);
     return n;
 }
 

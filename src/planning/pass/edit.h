@@ -3,7 +3,7 @@
  *     struct edit *edit = open_edit(list);
  *     insert_behind(edit, producer);                       new tasks come after `producer` ...
  *     add_copy(list, lane, "swap.out", on_host, tensor);   ... by list.h's own functions
- *     repoint(edit, reader, tensor, back);
+ *     repoint_task(edit, reader, tensor, back);
  *     commit_edit(edit);                                   or undo_edit(edit): the list is as it was
  *
  * The list must not have been placed.  A task's pointer is its identity throughout.  In an open edit
@@ -26,8 +26,8 @@
  * A step file can say with `after=` that one task waits for another.  The list keeps that by the origins of the two
  * (list.h).  Repeats and stand-ins have the same origin, so they wait too, and the verbs need not see to it.
  *
- * A pass may ask what a later one would make of its rewrite.  After preview(edit) the list can be looked at, and edited
- * and undone, as if the edit had been committed.  undo_edit(edit) must follow.
+ * A pass may ask what a later one would make of its rewrite.  After preview_edit(edit) the list can be looked at, and
+ * edited and undone, as if the edit had been committed.  undo_edit(edit) must follow.
  *
  * undo_edit() does not take back accesses that were added to a task that was there before.  A verb takes
  * constant time, except where it walks over tasks or views; commit_edit() walks over the list once.
@@ -45,7 +45,7 @@ void undo_edit(struct edit *edit); /* frees the tasks and tensors that are new *
 
 /* The list is as after commit_edit(), and no edit is open in it; but the edit is still to be undone, after all edits
  * that are opened from here on have been undone. */
-void preview(struct edit *edit);
+void preview_edit(struct edit *edit);
 
 /* Tasks that are added from here on come right before the task, or right after it, in the order in which they are
  * added.  They have the task's layer, micro-batch and role, unless list->tags is set to others. */
@@ -57,8 +57,8 @@ void insert_behind(struct edit *edit, struct task *task);
 struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *lane, const char *name,
                              struct tensor *to, struct tensor *from);
 
-/* sink() moves the task later in the list, to right after `where`; hoist() moves it earlier, to right before `where`.
- * false: nothing has moved, since
+/* sink_task() moves the task later in the list, to right after `where`; hoist_task() moves it earlier, to right before
+ * `where`.  false: nothing has moved, since
  *
  *     - `where` is on the other side of the task; or
  *     - a task on the way and this task touch the same bytes, and one of them writes; or
@@ -66,8 +66,8 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
  *     - one of these two is_after() the other.
  *
  * Tasks that sink to the same position are reversed: begin with the last one to keep their order. */
-bool sink(struct edit *edit, struct task *task, struct task *where);
-bool hoist(struct edit *edit, struct task *task, struct task *where);
+bool sink_task(struct edit *edit, struct task *task, struct task *where);
+bool hoist_task(struct edit *edit, struct task *task, struct task *where);
 
 /* Why the last move moved nothing: `second` must come after `first`. */
 struct obstacle {
@@ -91,10 +91,10 @@ void set_exclusive(struct edit *edit, struct tensor *tensor);
 
 /* A new tensor on the device that persists: whatever set-up writes to the tensor, it writes to the mirror too
  * (write_bytes_of()). */
-struct tensor *mirror(struct edit *edit, struct tensor *tensor, struct device *device);
+struct tensor *mirror_tensor(struct edit *edit, struct tensor *tensor, struct device *device);
 
 /* The task touches `new`, which has the same size, where it touched `old` or a view of it. */
-void repoint(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new);
+void repoint_task(struct edit *edit, struct task *task, const struct tensor *old, struct tensor *new);
 
 /* The tasks that touch the tensor in `uses`, from position `from` on, touch `new` where they touch `old`.  `old` is the
  * tensor, or what an earlier call has put in its place. */
@@ -103,10 +103,10 @@ void switch_readers(struct edit *edit, const struct uses *uses, const struct ten
 
 /* Cuts an elementwise task into n slices, or fewer where it is too small: slices begin on the device's alignment.  The
  * slices, which slices[] gets, take the task's position in the list.  Returns how many there are. */
-size_t cut(struct edit *edit, struct task *task, size_t n, struct task **slices);
+size_t cut_task(struct edit *edit, struct task *task, size_t n, struct task **slices);
 
 /* Adds the task once more, at the position of insertion.  The caller re-points what it writes. */
-struct task *repeat(struct edit *edit, const struct task *task);
+struct task *repeat_task(struct edit *edit, const struct task *task);
 
 /* `mine` computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs);
@@ -117,7 +117,7 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
                              struct tensor *const *host_tensors);
 
 /* The task leaves the list: for copies that others replace. */
-void drop(struct edit *edit, struct task *task);
+void drop_task(struct edit *edit, struct task *task);
 
 /* From now on the task runs only when the word, on the host, has all of those bits (enum side_bit, cl/shared.h).  A
  * forecast assumes either that the word has them, so that the task runs, or that it is skipped.  Call it for new tasks

@@ -31,7 +31,7 @@ static void fetch(struct edit *edit, struct list *list, struct task *task, struc
         add_copy_for(list, "swap.in", fetched->on_device, tensor, FOR_SWAP);
     }
     fetched->last_reader = task;
-    repoint(edit, task, tensor, fetched->on_device);
+    repoint_task(edit, task, tensor, fetched->on_device);
 }
 
 void fetch_state(struct list *list)

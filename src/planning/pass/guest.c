@@ -64,14 +64,14 @@ void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses,
     const struct use_range found = uses_of(uses, tensor);
     for (size_t i = 0; i < found.n; i++)
         if (mirror_read(found.uses[i].task, tensor))
-            drop(edit, found.uses[i].task);
+            drop_task(edit, found.uses[i].task);
     for (struct tensor *on_host = tensor->replica.of->extra.mirror.first; on_host;
          on_host = on_host->extra.mirror.next) {
         if (on_host->extra.mirror.of->storage != tensor)
             continue;
         const struct use_range of_mirror = uses_of(uses, on_host);
         for (size_t i = 0; i < of_mirror.n; i++)
-            repoint(edit, of_mirror.uses[i].task, on_host, pool->tensors[on_host->extra.mirror.of->id]);
+            repoint_task(edit, of_mirror.uses[i].task, on_host, pool->tensors[on_host->extra.mirror.of->id]);
         make_transient(edit, on_host);
     }
 }

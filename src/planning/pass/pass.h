@@ -22,11 +22,11 @@
  *     fetch.h      other lists, which read state on the host     fetch.c
  *
  * A pass edits the list (pass/edit.h) before addresses are given.  It asks tasks for their role, layer and micro-batch,
- * never for what their names are.  (It may ask whether two names are equal: replicas of a tensor, and tensors that stand
- * at the same place in two layers, have one name, and nothing else says what they have in common.)  new_uses()
+ * never for what their names are.  (It may ask whether two names are equal: replicas of a tensor, and tensors that
+ * stand at the same place in two layers, have one name, and nothing else says what they have in common.)  new_uses()
  * (pass/uses.h) tells it which tasks use a tensor, and when; forecast_list() (predict/forecast.h) what it would gain.
- * Bytes come and go by add_copy_for() and switch_readers().  Where there is something to choose, it gives choose()
- * (search/search.h) its decisions, some starts and its rewrite.
+ * Bytes come and go by add_copy_for() and switch_readers().  Where there is something to choose, it gives
+ * find_best_choice() (search/search.h) its decisions, some starts and its rewrite.
  *
  * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *

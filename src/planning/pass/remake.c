@@ -1,9 +1,9 @@
 /* remake.c - tensors that are made again instead of kept: what may be, and the rewrite.
  *
- * remake() walks the list in order.  The first task that needs a tensor again finds the repeated tasks right before it,
- * or before its layer's backward, and all later tasks read their output.  The repeated tasks are those that made the
- * tensor, and have the same origin: with the same values they give the same bits.  A tensor that was made from values
- * which have changed by then, in place or by an update, is kept.
+ * remake_tensors() walks the list in order.  The first task that needs a tensor again finds the repeated tasks right
+ * before it, or before its layer's backward, and all later tasks read their output.  The repeated tasks are those that
+ * made the tensor, and have the same origin: with the same values they give the same bits.  A tensor that was made from
+ * values which have changed by then, in place or by an update, is kept.
  */
 #include "remake.h"
 
@@ -106,10 +106,10 @@ static bool is_gone(const struct remaking *remaking, const struct tensor *tensor
 }
 
 /* Repeats the task before `reader`: it writes twins, and reads them where there are such. */
-static void repeat_task(struct remaking *remaking, const struct task *task, int reader)
+static void repeat_with_twins(struct remaking *remaking, const struct task *task, int reader)
 {
     insert_before(remaking->edit, remaking->uses->tasks[reader]);
-    struct task *again = repeat(remaking->edit, task);
+    struct task *again = repeat_task(remaking->edit, task);
     for (int k = 0; k < task->n_accesses; k++) {
         struct tensor *touched = task->accesses[k].tensor->storage;
         bool writes = task->accesses[k].mode & ACCESS_WRITE;
@@ -119,7 +119,7 @@ static void repeat_task(struct remaking *remaking, const struct task *task, int 
         if (!replacement)
             replacement = gathered_for(remaking->uses, touched, reader);
         if (replacement != touched)
-            repoint(remaking->edit, again, touched, replacement);
+            repoint_task(remaking->edit, again, touched, replacement);
     }
 }
 
@@ -140,7 +140,7 @@ static void repeat_makers(struct remaking *remaking, const struct tensor *tensor
             if (is_gone(remaking, touched, reader) && may_remake(remaking->uses, touched, reader))
                 repeat_makers(remaking, touched, reader);
         }
-        repeat_task(remaking, task, reader);
+        repeat_with_twins(remaking, task, reader);
     }
 }
 
@@ -155,8 +155,8 @@ static int first_of_block(const struct uses *uses, int reader)
     return first;
 }
 
-struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
-                       enum remake_at at)
+struct tensor **remake_tensors(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
+                               enum remake_at at)
 {
     struct remaking remaking = {.pool = pool, .edit = edit, .uses = uses, .from = first_reader};
     remaking.twins = allocate(uses->n_tensors, sizeof *remaking.twins);
@@ -168,7 +168,7 @@ struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *
                 continue;
             if (!remaking.twins[tensor->id])
                 repeat_makers(&remaking, tensor, at == REMAKE_AT_BACKWARD ? first_of_block(uses, i) : i);
-            repoint(edit, task, tensor, remaking.twins[tensor->id]);
+            repoint_task(edit, task, tensor, remaking.twins[tensor->id]);
         }
     }
     return remaking.twins;

@@ -20,7 +20,7 @@ enum remake_at { REMAKE_AT_READER, REMAKE_AT_BACKWARD };
  * tensor, the position from which on tasks use the new tensor; NONE: the tensor is not made again.  The repeated tasks
  * come right before that position, or before all of its layer's backward.  Returns the new tensors, by the id of the
  * old ones, NULL where there is none; the caller frees the array. */
-struct tensor **remake(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
-                       enum remake_at at);
+struct tensor **remake_tensors(struct edit *edit, struct pool *pool, const struct uses *uses, const int *first_reader,
+                               enum remake_at at);
 
 #endif

@@ -6,14 +6,14 @@
 
 #include <math.h>
 
-json_t *milliseconds(double seconds) { return number_json(1e3 * seconds); }
+json_t *milliseconds_json(double seconds) { return number_json(1e3 * seconds); }
 
 void report_ms(struct pass_report *report, const char *key, const char *label, double seconds)
 {
     if (!report->fields)
         report->fields = json_object();
     if (key)
-        json_object_set_new(report->fields, key, milliseconds(seconds));
+        json_object_set_new(report->fields, key, milliseconds_json(seconds));
     if (!label || isnan(seconds))
         return;
     append_text(&report->numbers, report->numbers ? ", " : "");

@@ -22,7 +22,7 @@ struct pass_report {
 
 void print_reports(FILE *out, const struct pass_report *reports, size_t n);
 json_t *reports_json(const struct pass_report *reports, size_t n); /* "passes" of plan --json; the caller's */
-json_t *milliseconds(double seconds); /* the number of ms, for JSON; null for NAN and INFINITY; the caller's */
+json_t *milliseconds_json(double seconds); /* the number of ms, for JSON; null for NAN and INFINITY; the caller's */
 
 #define NOT_IN_JSON NULL
 #define ONLY_IN_JSON NULL

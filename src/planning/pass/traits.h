@@ -68,8 +68,8 @@ struct pass_traits {
 
     /* ---- for passes that run earlier and look for what fits ---- */
 
-    /* The tensors that the pass will make again, as the array that remake() takes.  NULL: the pass must run to know
-     * them. */
+    /* The tensors that the pass will make again, as the array that remake_tensors() takes.  NULL: the pass must run to
+     * know them. */
     int *(*remade_tensors)(const struct uses *uses, const struct pool *pool);
     /* Can the pass make the list fit, with a step of at most `seconds`?  The list stays as it is.  false: no, or that
      * is not known. */

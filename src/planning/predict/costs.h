@@ -134,7 +134,8 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
  * close_machine(). */
 struct machine *virtual_machine(const struct costs *costs, int n_devices);
 
-/* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate() does it. */
+/* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate_list() does it.
+ *  */
 void set_speeds(struct machine *machine, const struct costs *costs);
 
 #endif

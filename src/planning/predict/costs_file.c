@@ -208,7 +208,7 @@ void refuse_if_other_fingerprint(const struct costs *costs, const struct device 
         {"vector", format_exactly(vector, (double)costs->vector), format_exactly(vector_now, device->shape.vector)}};
     for (size_t i = 0; i < COUNT(fields); i++) {
         char *now = copy_string(fields[i].now);
-        if (strcmp(fields[i].profile, trim(now)) != 0) /* some drivers pad their names with blanks */
+        if (strcmp(fields[i].profile, trim_text(now)) != 0) /* some drivers pad their names with blanks */
             fail(EXIT_USAGE,
                  "profile %s was made with %s \"%s\", but this run has \"%s\": make a new one with `yard profile -o "
                  "FILE`",

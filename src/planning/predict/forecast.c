@@ -117,7 +117,7 @@ static struct forecast make_forecast(const struct list *list, const struct costs
     note_memory(&forecast, draft);
     if (!forecast.problem && forecast.excess_bytes <= request->most_excess && has_times(draft, costs)) {
         depend(draft, request->without_bytes ? DATA_EDGES : ALL_EDGES);
-        forecast.problem = simulate(draft, costs, &simulation);
+        forecast.problem = simulate_list(draft, costs, &simulation);
     }
     if (simulation) {
         note_times(&forecast, simulation);

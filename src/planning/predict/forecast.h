@@ -31,8 +31,8 @@ struct forecast {
 /* ---- forecast.c -------------------------------------------------------------------------------------------------- */
 
 /* The forecast of the list as it is now, while it is edited too.  It takes milliseconds, never ends the program, and
- * leaves everything as it was: addresses, lifetimes, edges, peaks.  costs: those that simulate() takes.  The caller
- * frees what the forecast has with free_forecast(); its tasks are the list's own. */
+ * leaves everything as it was: addresses, lifetimes, edges, peaks.  costs: those that simulate_list() takes.  The
+ * caller frees what the forecast has with free_forecast(); its tasks are the list's own. */
 struct forecast forecast_list(const struct list *list, const struct costs *costs);
 
 /* forecast_list(), but a list whose excess_bytes are more than most_excess is not simulated, which saves four fifths of

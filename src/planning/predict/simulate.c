@@ -455,7 +455,7 @@ static void run_clock(struct simulator *simulator)
     CHECK(simulator->stop, "%d iterations ended: the list deadlocks", simulator->result->steps);
 }
 
-struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **out)
+struct problem *simulate_list(const struct list *list, const struct costs *costs, struct simulation **out)
 {
     struct simulation *result = allocate(1, sizeof *result);
     struct machine *machine = list->pool->machine;
@@ -481,7 +481,7 @@ struct problem *simulate(const struct list *list, const struct costs *costs, str
 struct simulation *must_simulate(const struct list *list, const struct costs *costs)
 {
     struct simulation *simulation;
-    must(simulate(list, costs, &simulation));
+    must(simulate_list(list, costs, &simulation));
     return simulation;
 }
 

@@ -36,7 +36,7 @@ struct simulation {
  * been placed and has its edges.  costs: NULL for a step file, which has its times.  Returns NULL, and sets
  * *simulation, which the caller frees with free_simulation().  If the times make no sense together, returns the
  * problem. */
-struct problem *simulate(const struct list *list, const struct costs *costs, struct simulation **simulation);
+struct problem *simulate_list(const struct list *list, const struct costs *costs, struct simulation **simulation);
 
 struct simulation *must_simulate(const struct list *list, const struct costs *costs); /* a problem ends the program */
 void free_simulation(struct simulation *simulation);

@@ -3,7 +3,7 @@
  *
  *     struct values *values = hash_values(list);          as it was built
  *     ...                                                 passes, place() and depend() change the list
- *     struct problem *problem = verify(list, values);     the finished list
+ *     struct problem *problem = verify_list(list, values);     the finished list
  *     if (!problem)
  *         problem = verify_devices(list);
  *
@@ -18,7 +18,7 @@
 /* ---- values.c ---------------------------------------------------------------------------------------------------- */
 
 /* The values that flow through a list, each known by a hash.  The hashes are taken before passes rewrite the list;
- * verify() compares the rewritten list with them.  The caller frees them with free_values(). */
+ * verify_list() compares the rewritten list with them.  The caller frees them with free_values(). */
 struct values;
 struct values *hash_values(const struct list *list);
 
@@ -42,7 +42,7 @@ struct problem *compare_values(const struct values *expected, const struct list 
  *     expected  every task reads the same values as in that list; NULL: this is not checked
  *
  * Returns NULL, or the first violation. */
-struct problem *verify(const struct list *list, const struct values *expected);
+struct problem *verify_list(const struct list *list, const struct values *expected);
 
 /* ---- verify_places.c --------------------------------------------------------------------------------------------- */
 

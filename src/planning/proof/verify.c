@@ -389,7 +389,7 @@ static struct problem *verify_after(const struct list *list)
     return problem;
 }
 
-struct problem *verify(const struct list *list, const struct values *expected)
+struct problem *verify_list(const struct list *list, const struct values *expected)
 {
     /* This comes first, since its message names the tensor that is read. */
     struct problem *problem = verify_accesses(list);

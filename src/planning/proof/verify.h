@@ -1,5 +1,5 @@
-/* verify.h - the parts of verify(), in two files: verify.c proves values and order, verify_places.c where tensors lie.
- * Each part returns NULL, or the first violation.
+/* verify.h - the parts of verify_list(), in two files: verify.c proves values and order, verify_places.c where tensors
+ * lie.  Each part returns NULL, or the first violation.
  */
 #ifndef VERIFY_H
 #define VERIFY_H

@@ -208,7 +208,8 @@ static bool has_known_options(const struct question *question, const option_byte
     return true;
 }
 
-struct score choose(const struct question *question, const option_byte *start, size_t n_starts, option_byte *best)
+struct score find_best_choice(const struct question *question, const option_byte *start, size_t n_starts,
+                              option_byte *best)
 {
     const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct search search = {.question = question, .begun = now_ns(), .best = best, .record = worst};

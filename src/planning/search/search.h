@@ -61,6 +61,7 @@ bool is_better(const struct score *a, const struct score *b);
 
 /* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n bytes each, one
  * after the other. */
-struct score choose(const struct question *question, const option_byte *start, size_t n_starts, option_byte *best);
+struct score find_best_choice(const struct question *question, const option_byte *start, size_t n_starts,
+                              option_byte *best);
 
 #endif

@@ -105,7 +105,7 @@ static bool bring_beside(struct edit *edit, const struct message *message, struc
     struct task *behind = message->hops[message->n - 1].copy->next;
     if (behind == copy)
         return true;
-    return copy_target(copy)->persistent && hoist(edit, copy, behind);
+    return copy_target(copy)->persistent && hoist_task(edit, copy, behind);
 }
 
 /* Adds the copy to the hops of the message whose number it has.  It begins a message where it sends other bytes or runs
@@ -226,7 +226,7 @@ static void sink_message(struct edit *edit, struct message *message, const struc
 {
     struct task *behind = sooner->hops[sooner->n - 1].copy;
     for (size_t h = message->n; h > 0; h--)
-        if (!sink(edit, message->hops[h - 1].copy, behind))
+        if (!sink_task(edit, message->hops[h - 1].copy, behind))
             return;
     message->position = sooner->position;
 }
@@ -425,7 +425,7 @@ static void send_message(const struct broadcast *broadcast, struct edit *edit, c
         send_on(broadcast, edit, &part, SOURCE, tensor_of_part(broadcast, message->source, &part));
     }
     for (size_t h = 0; h < message->n; h++)
-        drop(edit, message->hops[h].copy);
+        drop_task(edit, message->hops[h].copy);
 }
 
 /* Cuts and deals the shards, and sends the messages slice by slice, in their order in broadcast->messages. */

@@ -176,7 +176,7 @@ struct problem *verify_tensor(struct checkpoint *checkpoint, size_t nth);
 
 /* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
-uint64_t reshard(struct checkpoint *from, struct checkpoint *to);
+uint64_t reshard_into(struct checkpoint *from, struct checkpoint *to);
 
 /* ---- transfer.c: how far two arrays, or two checkpoints, are apart ----------------------------------------------- */
 

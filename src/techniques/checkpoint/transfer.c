@@ -132,7 +132,7 @@ static void fill_piece(const struct loaded_tensor *loaded, size_t k, char *into)
             memcpy(into + ELEMENT_BYTES * copy->to_offset, copied_bytes(loaded, copy), ELEMENT_BYTES * copy->n);
 }
 
-uint64_t reshard(struct checkpoint *from, struct checkpoint *to)
+uint64_t reshard_into(struct checkpoint *from, struct checkpoint *to)
 {
     uint64_t moved = 0;
     char *bytes = NULL; /* one new piece's */

@@ -291,7 +291,7 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
         share_shard(survey, peers, n, k);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < peers[i]->n; k++)
-            repoint(edit, peers[i]->readers[k], peers[i]->replica, peers[i]->gathered);
+            repoint_task(edit, peers[i]->readers[k], peers[i]->replica, peers[i]->gathered);
     survey->n_gathered += n;
     free(peers);
 }
@@ -326,7 +326,7 @@ static void update_shards(struct survey *survey, struct edit *edit)
         for (int k = 0; k < task->n_accesses; k++) {
             struct tensor *tensor = task->accesses[k].tensor;
             if (is_replica(survey, tensor->storage))
-                repoint(edit, task, tensor, part_of_shard(survey, tensor));
+                repoint_task(edit, task, tensor, part_of_shard(survey, tensor));
         }
     }
 }
@@ -361,10 +361,10 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n_befor
             continue;
         size_t id = (size_t)copy_target(task)->storage->id;
         if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])
-            drop(edit, task);
+            drop_task(edit, task);
     }
     for (size_t i = 0; i < survey->n_dropped; i++)
-        drop(edit, survey->dropped[i]);
+        drop_task(edit, survey->dropped[i]);
     free(readers);
     free(lost);
 }

@@ -273,7 +273,7 @@ struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, 
     size_t begin = part->offset - whole->offset;
     struct tensor *first = first_same_bytes(whole);
     if (!mover->counterparts[first->id])
-        mover->counterparts[first->id] = mirror(mover->edit, first, host_of(mover));
+        mover->counterparts[first->id] = mirror_tensor(mover->edit, first, host_of(mover));
     struct tensor *whole_on_host = mover->counterparts[first->id];
     return new_range(mover->list->pool, whole_on_host, part->name, begin, begin + part->bytes);
 }
@@ -336,7 +336,7 @@ struct update_slices cut_update(struct update_mover *mover, struct task *update)
     slices.tasks = allocate(slices.n, sizeof *slices.tasks);
     slices.tasks[0] = update;
     if (slices.n > 1)
-        slices.n = cut(mover->edit, update, slices.n, slices.tasks);
+        slices.n = cut_task(mover->edit, update, slices.n, slices.tasks);
     return slices;
 }
 
@@ -376,7 +376,7 @@ static void keep_order(struct update_mover *mover, size_t position, const struct
     struct task *task = end;
     while (overtakes && task != stop) {
         struct task *before = task->prev;
-        if (!sink(mover->edit, task, mover->last))
+        if (!sink_task(mover->edit, task, mover->last))
             return;
         task = before;
     }

@@ -187,7 +187,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
         for (enum side side = ON_CPU; side <= ON_CPU_LAST; side++)
             end = add_starts(survey, end, shares, sharing, side);
     size_t n_starts = (size_t)(end - starts) / n;
-    best->score = choose(question, starts, n_starts, found);
+    best->score = find_best_choice(question, starts, n_starts, found);
     choice_to_plan(found, n, best);
     free(starts);
 }

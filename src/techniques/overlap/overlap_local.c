@@ -280,7 +280,7 @@ static void add_side_task(const struct both_sides *sides, struct task *maker)
 static struct task *keep_on_device(const struct both_sides *sides)
 {
     insert_before(sides->mover->edit, sides->host_update);
-    struct task *device_update = repeat(sides->mover->edit, sides->update);
+    struct task *device_update = repeat_task(sides->mover->edit, sides->update);
     struct arg *last = &device_update->args[device_update->n_args - 1];
     CHECK(last->kind == ARG_TENSOR && last->access == NONE, "kernel %s has no argument for a side word",
           sides->update->kernel);

@@ -141,8 +141,8 @@ void carry_out_plan(struct update_planner *planner, struct edit *edit, const str
 /* How a choice is scored: as a plan of this planner that leaves so many buckets to the running step. */
 struct scoring {
     struct update_planner *planner;
-    /* What recompute is assumed to make again, as an array that remake() takes; NULL: nothing.  All that is called
-     * `remade` in this folder is such an array. */
+    /* What recompute is assumed to make again, as an array that remake_tensors() takes; NULL: nothing.  All that is
+     * called `remade` in this folder is such an array. */
     const int *remade;
     size_t n_left_to_step;
 };

@@ -91,7 +91,7 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
     struct edit *edit = open_edit(survey->list);
     carry_out_plan(planner, edit, plan);
     reserve_room(survey->list, planner->facts); /* what it returns is not needed: undo_edit() takes the tensors away */
-    preview(edit);
+    preview_edit(edit);
     bool fits = traits_of(room_maker)->can_make_fit(survey->list, survey->costs, seconds);
     undo_edit(edit);
     return fits;

@@ -29,7 +29,7 @@ static void carry_out_to_score(void *context, struct edit *edit, const option_by
     choice_to_plan(choice, planner->survey.n_decisions, &plan);
     carry_out_plan(planner, edit, &plan);
     if (scoring->remade)
-        free(remake(edit, list->pool, planner->survey.uses, scoring->remade, REMAKE_AT_BACKWARD));
+        free(remake_tensors(edit, list->pool, planner->survey.uses, scoring->remade, REMAKE_AT_BACKWARD));
     reserve_room(list, planner->facts); /* what it returns is not needed: the caller undoes the edit, and so this */
 }
 

@@ -17,7 +17,7 @@
  *     selective    only what is large and cheap is dropped: the (T, T) matrices of attention and GELU's output
  *     auto         only what the budget needs, by the search of --swap auto (techniques/swap/swap_auto.c)
  *
- * The rewrite is remake() (planning/pass/remake.c).
+ * The rewrite is remake_tensors() (planning/pass/remake.c).
  *
  * Source: "Training Deep Nets with Sublinear Memory Cost" (Chen et al. 2016), full; "Reducing Activation Recomputation
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.
@@ -92,7 +92,7 @@ bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_repor
         if (first_reader[i] != NONE)
             bytes += (double)pool->tensors[i]->bytes;
     struct edit *edit = open_edit(list);
-    free(remake(edit, pool, uses, first_reader, REMAKE_AT_BACKWARD));
+    free(remake_tensors(edit, pool, uses, first_reader, REMAKE_AT_BACKWARD));
     commit_edit(edit);
     report->reason = describe_remade(mode, list->n - n_before, bytes);
     free_uses(uses);

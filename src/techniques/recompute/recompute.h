@@ -21,8 +21,8 @@ struct uses; /* planning/pass/uses.h */
 
 /* ---- recompute.c ------------------------------------------------------------------------------------------------- */
 
-/* All that the rule of --recompute `mode` makes again, by tensor, as remake() takes it; for RECOMPUTE_AUTO all that it
- * may make again.  The caller frees the array. */
+/* All that the rule of --recompute `mode` makes again, by tensor, as remake_tensors() takes it; for RECOMPUTE_AUTO all
+ * that it may make again.  The caller frees the array. */
 int *remade_by_rule(const struct uses *uses, const struct pool *pool, enum recompute mode);
 
 /* --recompute full and --recompute selective: rewrites the list so that activations are made again, and says in the

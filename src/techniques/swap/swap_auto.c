@@ -39,9 +39,9 @@ static int decision_number(const struct gap *gap) { return gap->tensor->persiste
 enum { SIZE_UNIT = 4096 }; /* bytes: sizes that differ by less than this may count as equal */
 
 /* The order of decisions; 0: one decision is about both gaps.  They are those of replicas, which have the same names,
- * layer, micro-batch and role: only the name tells one tensor of a layer from the others.  Shards of replicas may differ
- * by some bytes, so sizes are compared in units.  If gaps are otherwise alike, those of low layers are longest, and come
- * first. */
+ * layer, micro-batch and role: only the name tells one tensor of a layer from the others.  Shards of replicas may
+ * differ by some bytes, so sizes are compared in units.  If gaps are otherwise alike, those of low layers are longest,
+ * and come first. */
 static int compare_gaps(const struct gap *a, const struct gap *b)
 {
     const struct task *maker_a = a->maker, *maker_b = b->maker;
@@ -260,11 +260,11 @@ static struct score search_rounds(struct swapper *swapper, option_byte *best, do
         question.n = swapper->admitted;
         question.work = 0;
         option_byte *starts = collect_starts(swapper, best);
-        score = choose(&question, starts, STARTS, best);
+        score = find_best_choice(&question, starts, STARTS, best);
         question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
         memcpy(starts, best, question.n);
         if (question.work > 0)
-            score = choose(&question, starts, 1, best);
+            score = find_best_choice(&question, starts, 1, best);
         free(starts);
     }
     return score;

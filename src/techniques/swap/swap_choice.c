@@ -73,7 +73,7 @@ void fill_moves(struct swapper *swapper)
 static void move_tasks(const struct swapper *swapper, struct edit *edit)
 {
     for (size_t i = 0; i < swapper->n_moves; i++)
-        sink(edit, swapper->moves[i].task, swapper->moves[i].behind);
+        sink_task(edit, swapper->moves[i].task, swapper->moves[i].behind);
 }
 
 /* ---- what a choice does to the list ------------------------------------------------------------------------------ */
@@ -98,7 +98,7 @@ static enum action action_of(const struct swapper *swapper, const struct gap_fac
  *     gap, as chosen             REMAKE_TENSOR       SWAP_TENSOR
  *     action                     REMAKE_TENSOR       KEEP_TENSOR
  *
- * Here B3 is the first reader: remake() puts F0 before it once more.
+ * Here B3 is the first reader: remake_tensors() puts F0 before it once more.
  *
  * Returns for each tensor its first reader after it is made again, by position in the list before the edit; NONE: the
  * tensor is not made again.  The caller frees the array. */
@@ -130,7 +130,7 @@ static void close_gaps(struct swapper *swapper, struct edit *edit)
         if (fate->action != SWAP_TENSOR || !fate->gap->may_close)
             continue;
         struct task *first = gaps->uses->tasks[fate->gap->begin], *last = gaps->uses->tasks[fate->gap->end];
-        if (hoist(edit, last, first->next))
+        if (hoist_task(edit, last, first->next))
             fate->action = KEEP_TENSOR;
     }
 }
@@ -209,7 +209,7 @@ static struct uses *remake_chosen(struct swapper *swapper, struct edit *edit, co
 {
     const struct gaps *gaps = &swapper->gaps;
     struct pool *pool = gaps->list->pool;
-    struct tensor **twins = remake(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
+    struct tensor **twins = remake_tensors(edit, pool, gaps->uses, first_reader, REMAKE_AT_READER);
     for (size_t i = 0; i < gaps->n; i++) {
         struct fate *fate = &swapper->fates[i];
         if (fate->action == REMAKE_TENSOR)

@@ -64,11 +64,11 @@ static json_t *move_json(const struct fate *fate, const struct gap_times *times,
     json_object_set_new(move, "device", json_string(gap->device->id));
     json_object_set_new(move, "bytes", json_integer((json_int_t)gap->tensor->bytes));
     json_object_set_new(move, "how", json_string(action));
-    json_object_set_new(move, "out_start_ms", milliseconds(times->out_start - zero));
-    json_object_set_new(move, "out_end_ms", milliseconds(times->out_end - zero));
-    json_object_set_new(move, "in_start_ms", milliseconds(times->in_start - zero));
-    json_object_set_new(move, "in_end_ms", milliseconds(times->in_end - zero));
-    json_object_set_new(move, "needed_ms", milliseconds(times->needed - zero));
+    json_object_set_new(move, "out_start_ms", milliseconds_json(times->out_start - zero));
+    json_object_set_new(move, "out_end_ms", milliseconds_json(times->out_end - zero));
+    json_object_set_new(move, "in_start_ms", milliseconds_json(times->in_start - zero));
+    json_object_set_new(move, "in_end_ms", milliseconds_json(times->in_end - zero));
+    json_object_set_new(move, "needed_ms", milliseconds_json(times->needed - zero));
     return move;
 }
 

@@ -67,7 +67,7 @@ static void look_at_board(void *context, const struct simulation *simulation)
     free(title);
     board->problem = verify_devices(list);
     if (!board->problem)
-        board->problem = verify(list, board->values);
+        board->problem = verify_list(list, board->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
@@ -148,7 +148,7 @@ static struct problem *say_obstacle(const struct list *list, const struct obstac
 static bool sink_along(struct edit *edit, struct list *list, struct task *task, struct task *over,
                        const struct lane *lane)
 {
-    while (!sink(edit, task, over)) {
+    while (!sink_task(edit, task, over)) {
         const struct task *on_way = last_obstacle(edit)->on_way;
         if (on_way == over || on_way->lane == lane)
             return false;
@@ -171,7 +171,7 @@ static struct problem *move_task(struct list *list, const struct move *move, str
     if (move->behind > (int64_t)move->task)
         done = sink_along(edit, list, task, list->tasks[move->behind], lane);
     else if (next < move->task)
-        done = hoist(edit, task, list->tasks[next]);
+        done = hoist_task(edit, task, list->tasks[next]);
     if (done) {
         commit_edit(edit);
         return NULL;

@@ -2,8 +2,8 @@
  *
  * A task goes elsewhere along its lane, or to another lane of its device.  When it goes later in the list, the tasks of
  * other lanes that follow from it go with it; all others stay in their order.  A move is tried first: the list with it
- * is simulated, and verify() agrees that every task reads what it read in the list as written.  Then the move is kept,
- * or taken back.  A place where the list would mean something else is refused by the verbs of edit.h.
+ * is simulated, and verify_list() agrees that every task reads what it read in the list as written.  Then the move is
+ * kept, or taken back.  A place where the list would mean something else is refused by the verbs of edit.h.
  *
  * Tasks are named by their places in the list as it is without the move that is tried.
  */

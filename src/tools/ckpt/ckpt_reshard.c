@@ -126,7 +126,7 @@ int reshard_checkpoint(char **paths)
         claim_output("ckpt reshard", paths[1], NULL);
         expect_free("ckpt reshard", paths[1]);
         uint64_t begin = now_ns();
-        uint64_t moved = reshard(from, to);
+        uint64_t moved = reshard_into(from, to);
         report_reshard(to, moved, (double)(now_ns() - begin) * 1e-9);
     }
     free_checkpoint(to);

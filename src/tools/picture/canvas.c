@@ -19,7 +19,7 @@ void free_canvas(struct canvas *canvas)
     free(canvas);
 }
 
-uint32_t blend(uint32_t a, uint32_t b, double share)
+uint32_t blend_colours(uint32_t a, uint32_t b, double share)
 {
     return mix_colours(a, b, (uint32_t)(256 * fmin(fmax(share, 0), 1)));
 }

@@ -24,9 +24,9 @@ void draw_line(struct canvas *canvas, int x0, int y0, int x1, int y1, uint32_t c
 
 double tick_length(double least); /* from tick to tick of an axis: 1, 2 or 5 times a power of ten, at least `least` */
 
-uint32_t blend(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
+uint32_t blend_colours(uint32_t a, uint32_t b, double share); /* a where share is 0, b where it is 1 */
 
-/* blend() with the share in parts of 256. */
+/* blend_colours() with the share in parts of 256. */
 static inline uint32_t mix_colours(uint32_t a, uint32_t b, uint32_t part)
 {
     uint32_t odd = ((a & 0xff00ff) * (256 - part) + (b & 0xff00ff) * part) >> 8 & 0xff00ff;

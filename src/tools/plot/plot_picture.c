@@ -64,7 +64,7 @@ static uint32_t line_colour(const struct plot *plot, const struct series *series
     if (is_bound(series) && plot->one_floor)
         return QUIET;
     if (is_pale(plot, series))
-        return blend(run_colour(series), PAPER, plot->smoothing ? 0.7 : 0.5);
+        return blend_colours(run_colour(series), PAPER, plot->smoothing ? 0.7 : 0.5);
     return run_colour(series);
 }
 

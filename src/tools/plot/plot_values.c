@@ -31,8 +31,8 @@ static void take_means(struct series *series, size_t n)
 }
 
 /* Replaces each loss by a weighted mean of it and of all losses before it.  It has the weight 1 - share, and each
- * earlier loss has `share` times the weight of the loss after it.  The sum is divided by the sum of the weights.  The old points are not freed:
- * the caller keeps them. */
+ * earlier loss has `share` times the weight of the loss after it.  The sum is divided by the sum of the weights.  The
+ * old points are not freed: the caller keeps them. */
 static void take_exponential_means(struct series *series, double share)
 {
     double sum = 0, weights = 0;

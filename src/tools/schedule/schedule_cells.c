@@ -112,7 +112,7 @@ static void read_row(struct schedule *schedule, char *line)
     struct row *row = &schedule->rows[schedule->n++];
     for (int column = 0; (text = strsep(&line, ",")); column++) {
         struct turn_cell cell = {.row = number, .column = column};
-        text = trim(text);
+        text = trim_text(text);
         if (!*text || is_left_to_pytorch(text))
             continue;
         if (!parse_cell(text, &cell))
@@ -131,7 +131,7 @@ struct schedule *read_schedule(const char *name, const char *text)
 {
     struct schedule *schedule = allocate(1, sizeof *schedule);
     char *copy = copy_string(text);
-    char *line, *rest = trim(copy);
+    char *line, *rest = trim_text(copy);
     schedule->name = name;
     while ((line = strsep(&rest, "\n")))
         read_row(schedule, line);

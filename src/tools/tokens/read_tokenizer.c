@@ -298,7 +298,7 @@ static json_t *read_merges(const char *path)
     char *text = read_text(path), *rest = text;
     json_t *merges = json_array();
     while (rest) {
-        const char *line = trim(strsep(&rest, "\n"));
+        const char *line = trim_text(strsep(&rest, "\n"));
         if (!*line || strncmp(line, "#version", strlen("#version")) == 0)
             continue;
         json_t *merge = json_string(line);

@@ -304,7 +304,7 @@ void press_key(struct view *view, const char *key)
         action->move(view, action->by);
     else
         action->act(view);
-    refresh(view);
+    refresh_view(view);
 }
 
 /* ---- the mouse --------------------------------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ void move_mouse(struct view *view, int x, int y)
     view->mouse.x = x;
     view->mouse.y = y;
     if (view->mouse.drag != DRAG_NOTHING)
-        refresh(view);
+        refresh_view(view);
     view->mouse.hover = pick_at(view, x, y);
 }
 
@@ -387,7 +387,7 @@ void release_button(struct view *view)
         click(view, view->mouse.x, view->mouse.y);
     if (drag == DRAG_RULER && view->selection.region.at[0] == view->selection.region.at[1])
         view->selection.region.kind = NO_REGION;
-    refresh(view);
+    refresh_view(view);
 }
 
 void turn_wheel(struct view *view, double notches, enum shift_key shift)

@@ -76,7 +76,7 @@ static bool place_label(const struct brush *brush, uint32_t task, int x, int wid
 /* Writes the name into a bar of that colour.  The name of a bar that is not lit is pale, too. */
 static void draw_label(const struct brush *brush, const struct label *label, uint32_t colour, bool lit)
 {
-    uint32_t ink = lit ? readable_on(colour) : blend(readable_on(colour), colour, 0.6);
+    uint32_t ink = lit ? readable_on(colour) : blend_colours(readable_on(colour), colour, 0.6);
     draw_text_within(brush->view->canvas, label->left, label->top, label->font, label->text, ink,
                      label->left + label->wide);
 }
@@ -143,7 +143,8 @@ static void draw_gap(const struct brush *brush, size_t i, int x)
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
         const struct box box = {left, brush->y + (brush->height - high) / 2, right - left, high};
-        hatch(brush->view, &box, blend(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7), cause_stripes(gap.cause[k]));
+        hatch_box(brush->view, &box, blend_colours(cause_colour(gap.cause[k]), PAPER, lit ? 0 : 0.7),
+                  cause_stripes(gap.cause[k]));
         brush->contents->cause[gap.cause[k]] |= right > left;
     }
 }
@@ -190,7 +191,7 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
     running->to = MIN(MAX(edge_x(brush, brush->track->now), running->from + least), brush->right);
     running->colour = task_colour(brush->view, brush->track, running->task);
     if (running->waits)
-        running->colour = blend(running->colour, PAPER, WAITING);
+        running->colour = blend_colours(running->colour, PAPER, WAITING);
     return running->from < running->to;
 }
 

@@ -24,5 +24,5 @@ uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar)
 {
     uint32_t colour = task_colour(brush->view, brush->track, bar->task);
     note_colour(brush, bar->task);
-    return is_lit(brush->view, brush->index, bar->record) ? colour : blend(colour, PAPER, DIMMED);
+    return is_lit(brush->view, brush->index, bar->record) ? colour : blend_colours(colour, PAPER, DIMMED);
 }

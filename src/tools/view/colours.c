@@ -60,7 +60,7 @@ static uint32_t along_viridis(double share)
     static const uint32_t stops[] = {0xff440154, 0xff3b528b, 0xff21918c, 0xff5ec962, 0xfffde725};
     double at = fmin(fmax(share, 0), 1) * (COUNT(stops) - 1);
     size_t i = MIN((size_t)at, COUNT(stops) - 2);
-    return blend(stops[i], stops[i + 1], at - (double)i);
+    return blend_colours(stops[i], stops[i + 1], at - (double)i);
 }
 
 void count_colours(struct view *view)
@@ -101,7 +101,7 @@ uint32_t colour_number(const struct view *view, int64_t i)
     size_t n = COUNT(micro_batches); /* from the seventeenth on they come again, lighter, then darker */
     static const uint32_t towards[] = {PAPER, PAPER, 0xff000000};
     size_t round = (size_t)i / n % COUNT(towards);
-    return blend(micro_batches[(size_t)i % n], towards[round], round ? 0.45 : 0);
+    return blend_colours(micro_batches[(size_t)i % n], towards[round], round ? 0.45 : 0);
 }
 
 /* The layer or micro-batch of a task, as colours stand for the one or the other; below 0: it has none. */

@@ -46,7 +46,7 @@ bool is_plain(const struct view *view, const struct track *track, uint32_t numbe
 uint32_t class_colour(size_t class); /* a class of memory's */
 uint32_t cause_colour(enum cause cause);
 enum { DENSE = 5, SPARSE = 10 };       /* dots from stripe to stripe */
-int cause_stripes(enum cause cause);   /* one of these two, for hatch() */
+int cause_stripes(enum cause cause);   /* one of these two, for hatch_box() */
 void count_colours(struct view *view); /* counts layers, micro-batches, roles and classes, when a trace is new */
 
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()

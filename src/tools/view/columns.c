@@ -122,7 +122,7 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
     uint32_t colour = colour_of_bar(brush, shown);
     busy = shown_share(brush, shown, busy);
     fill(brush->view, columns->left + columns->n, brush->y + columns->most_cut, width, 1,
-         blend(PAPER, colour, 0.5 + 0.5 * busy));
+         blend_colours(PAPER, colour, 0.5 + 0.5 * busy));
     for (int k = 0; k < width; k++)
         columns->cut[columns->n + k] = (uint16_t)((1 - busy) * columns->most_cut);
     columns->n += width;
@@ -189,7 +189,7 @@ int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)
     double busy = shown_share(brush, bar, fmin(pixels / width, 1));
     int cut = (int)((1 - busy) * most_cut(brush));
     fill(brush->view, x, brush->y + cut, width, brush->height - 2 * cut,
-         blend(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
+         blend_colours(PAPER, colour_of_bar(brush, bar), 0.5 + 0.5 * busy));
     brush->contents->pale |= busy < 0.5;
     return MAX(edge_x(brush, bar->end), x + width);
 }

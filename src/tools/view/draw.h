@@ -46,14 +46,14 @@ static inline void fill(const struct view *view, int x, int y, int width, int he
 }
 
 /* Covers a box with a veil: `share` says how much of its colour is the veil's. */
-void shade(const struct view *view, const struct box *box, uint32_t colour, double share);
+void shade_box(const struct view *view, const struct box *box, uint32_t colour, double share);
 
 /* The same where the box is paper: what is drawn on it keeps its colours. */
 void shade_paper(const struct view *view, const struct box *box, uint32_t colour, double share);
 
 /* Fills a box with slanted stripes of a colour, a dot thick, on a pale ground of it; apart: dots from stripe to
  * stripe. */
-void hatch(const struct view *view, const struct box *box, uint32_t colour, int apart);
+void hatch_box(const struct view *view, const struct box *box, uint32_t colour, int apart);
 
 /* A frame of dashes inside the box; gap: dots from dash to dash. */
 void draw_dashed_frame(const struct view *view, const struct box *box, int gap, uint32_t colour);

@@ -100,7 +100,7 @@ static void draw_device_label(const struct view *view, const struct view_row *ro
     char *text = format_string("%s %s%s", track->folded[row->index] ? "▸" : "▾", name, id);
     char *lanes = lane_names(view, row);
     put_text(view, 6 * dot, y, right, INK, "%s", text);
-    put_text(view, 6 * dot + width_of(view, text) + 18 * dot, y, right, blend(SOFT, INK, 0.4), "%s",
+    put_text(view, 6 * dot + width_of(view, text) + 18 * dot, y, right, blend_colours(SOFT, INK, 0.4), "%s",
              lanes ? lanes : name_of_device(view, row));
     free(lanes);
     free(text);

@@ -12,7 +12,7 @@ static void draw_layers(const struct view *view, int x, int y, int size, uint32_
 {
     int height = size / 3;
     for (int layer = 0; layer < 3; layer++)
-        fill(view, x, y + layer * height, size, height, blend(colour, PANEL, 0.35 * layer));
+        fill(view, x, y + layer * height, size, height, blend_colours(colour, PANEL, 0.35 * layer));
 }
 
 static void draw_bordered(const struct view *view, int x, int y, int size, int border, uint32_t border_colour,
@@ -29,12 +29,12 @@ static void draw_box(const struct view *view, int x, int y, int size, uint32_t c
 
 static void draw_hatched_box(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    hatch(view, &(struct box){x, y, size, size}, colour, DENSE);
+    hatch_box(view, &(struct box){x, y, size, size}, colour, DENSE);
 }
 
 static void draw_sparse_box(const struct view *view, int x, int y, int size, uint32_t colour)
 {
-    hatch(view, &(struct box){x, y, size, size}, colour, SPARSE);
+    hatch_box(view, &(struct box){x, y, size, size}, colour, SPARSE);
 }
 
 static void draw_pale_box(const struct view *view, int x, int y, int size, uint32_t colour)
@@ -291,19 +291,19 @@ static void add_signs_of_tasks(const struct view *view, struct signs *signs)
     add_sign(signs, shows_loss(view), (struct sign){"loss", FLAT_LINE, LOSS});
     add_sign(signs, shows_borders(view), (struct sign){"a step begins", UPRIGHT_LINE, BORDER});
     add_sign(signs, shows_budget(view), (struct sign){"budget", DASHES, ACCENT});
-    add_sign(signs, pale, (struct sign){"short tasks, mostly idle", LOW_BOX, blend(PAPER, bar, 0.5)});
+    add_sign(signs, pale, (struct sign){"short tasks, mostly idle", LOW_BOX, blend_colours(PAPER, bar, 0.5)});
     add_sign(signs, shows_shares(view), (struct sign){"height is a share of time", LAYERED_BOX, bar});
     add_sign(signs, shows_queued(view), (struct sign){"queued", DOTTED_LINE, QUEUED});
     add_sign(signs, shows_unfinished(view, RUNS), (struct sign){"runs now", HOLES, bar});
     add_sign(signs, shows_unfinished(view, WAITS),
-             (struct sign){"waits for another task", PALE_BOX, blend(bar, PAPER, WAITING)});
+             (struct sign){"waits for another task", PALE_BOX, blend_colours(bar, PAPER, WAITING)});
 }
 
 /* The signs of what the user has selected, searched or marked. */
 static void add_signs_of_selection(const struct view *view, struct signs *signs)
 {
     const struct view_selection *selection = &view->selection;
-    uint32_t dimmed = blend(colour_number(view, 0), PAPER, DIMMED);
+    uint32_t dimmed = blend_colours(colour_number(view, 0), PAPER, DIMMED);
     bool picked = is_picked(&selection->task);
     add_sign(signs, selection->critical, (struct sign){"not on the critical path", PALE_BOX, dimmed});
     add_sign(signs, selection->search[0], (struct sign){"other tasks", PALE_BOX, dimmed});
@@ -311,7 +311,7 @@ static void add_signs_of_selection(const struct view *view, struct signs *signs)
     add_sign(signs, picked, (struct sign){"what it needs", FLAT_LINE, ACCENT});
     add_sign(signs, picked, (struct sign){"what needs it", FLAT_LINE, INK});
     add_sign(signs, selection->region.kind == STRETCH,
-             (struct sign){"selected time", PALE_BOX, blend(PAPER, ACCENT, VEIL)});
+             (struct sign){"selected time", PALE_BOX, blend_colours(PAPER, ACCENT, VEIL)});
     add_sign(signs, selection->region.kind == PLACE, (struct sign){"selected place", UPRIGHT_LINE, ACCENT});
     add_sign(signs, shows_mark(view), (struct sign){"mark", UPRIGHT_DASHES, INK});
 }

@@ -69,7 +69,7 @@ static void show_board(struct view *view, int track_index, uint32_t task, uint32
     if (step)
         track->zero = step->work;
     view->selection.task = pick_task(view, track_index, task, number);
-    refresh(view);
+    refresh_view(view);
 }
 
 void carry_task(struct view *view)

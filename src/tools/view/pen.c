@@ -72,7 +72,7 @@ static uint32_t paint_stripes(const struct paint *paint, uint32_t old, int x, in
 
 static uint32_t in_256_parts(double share) { return (uint32_t)(256 * share); }
 
-void shade(const struct view *view, const struct box *box, uint32_t colour, double share)
+void shade_box(const struct view *view, const struct box *box, uint32_t colour, double share)
 {
     paint_box(view, box, paint_veil, &(struct paint){.colour = colour, .part = in_256_parts(share)});
 }
@@ -82,10 +82,10 @@ void shade_paper(const struct view *view, const struct box *box, uint32_t colour
     paint_box(view, box, paint_veil_on_paper, &(struct paint){.colour = colour, .part = in_256_parts(share)});
 }
 
-void hatch(const struct view *view, const struct box *box, uint32_t colour, int apart)
+void hatch_box(const struct view *view, const struct box *box, uint32_t colour, int apart)
 {
     const struct paint stripes = {
-        .colour = colour, .ground = blend(colour, PAPER, 0.85), .scale = view->scale, .apart = apart};
+        .colour = colour, .ground = blend_colours(colour, PAPER, 0.85), .scale = view->scale, .apart = apart};
     paint_box(view, box, paint_stripes, &stripes);
 }
 

@@ -58,7 +58,7 @@ static void follow_run(struct view *view)
     look_at_end(view);
 }
 
-void refresh(struct view *view)
+void refresh_view(struct view *view)
 {
     if (view->selection.critical)
         fill_critical_path(view);
@@ -98,7 +98,7 @@ bool poll_view(struct view *view)
     }
     if (view->sight.follow && !is_frozen(view))
         follow_run(view);
-    refresh(view);
+    refresh_view(view);
     return true;
 }
 

@@ -120,7 +120,7 @@ void close_view(struct view *view);
 
 bool is_followed(const struct view *view); /* may there be something new? */
 bool poll_view(struct view *view);         /* takes what is new in its traces; returns whether to draw it again */
-void refresh(struct view *view);           /* updates what follows from the selection, the traces and the mouse */
+void refresh_view(struct view *view);      /* updates what follows from the selection, the traces and the mouse */
 
 /* Does the picture stand still, although it follows the run, because the mouse is on the rows? */
 bool is_frozen(const struct view *view);

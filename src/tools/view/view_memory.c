@@ -151,7 +151,7 @@ void draw_memory(const struct view *view, const struct view_row *row, struct con
     int dot = view->scale;
     draw_areas(view, row, box, axis.top, contents);
     for (double at = axis.tick; at < axis.top; at += axis.tick)
-        shade(view, &(struct box){box->x, y_of(box, at, axis.top), box->w, dot}, INK, 0.25);
+        shade_box(view, &(struct box){box->x, y_of(box, at, axis.top), box->w, dot}, INK, 0.25);
     fill(view, box->x, box->y + box->h, box->w, dot, RULE);
     for (int x = box->x; x < box->x + box->w && axis.budget > 0; x += 8 * dot)
         fill(view, x, y_of(box, axis.budget, axis.top), 5 * dot, dot, ACCENT);

@@ -61,8 +61,8 @@ void flush_output(void);
  *     X_problem()             looks at X, and returns the problem, or NULL: the caller decides
  *     must_X(), must()        does X, or takes a result: a problem ends the program
  *
- * Functions of type struct problem * that have other names do or prove something, as place() and verify() do.  They
- * too return the problem, or NULL. */
+ * Functions of type struct problem * that have other names do or prove something, as place() and verify_list() do.
+ * They too return the problem, or NULL. */
 
 /* A sentence and an exit code.  A library function that a user's mistake can make fail returns one, or NULL when all
  * went well.  Commands end the program with it; a caller that can go on otherwise frees it. */

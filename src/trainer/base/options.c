@@ -410,7 +410,7 @@ bool next_setting(struct settings_text *lines)
         char *line = strsep(&lines->unread, "\n");
         lines->number++;
         cut_comment(line);
-        lines->name = trim(line);
+        lines->name = trim_text(line);
         if (!*lines->name)
             continue;
         char *equals = find_equals(lines->name);
@@ -418,8 +418,8 @@ bool next_setting(struct settings_text *lines)
             fail(EXIT_USAGE, "%s, line %d: expected `name = value`, found \"%.60s\"", lines->path, lines->number,
                  lines->name);
         *equals = '\0';
-        lines->value = trim(equals + 1);
-        trim(lines->name);
+        lines->value = trim_text(equals + 1);
+        trim_text(lines->name);
         return true;
     }
     return false;

@@ -287,7 +287,7 @@ const char *nearest_word(const char *typed, const char *const *words, size_t n)
     return nearest;
 }
 
-char *trim(char *text)
+char *trim_text(char *text)
 {
     while (isspace((unsigned char)*text))
         text++;

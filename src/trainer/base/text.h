@@ -51,7 +51,7 @@ bool ends_with(const char *text, const char *end);
 bool has_word(const char *words, const char *word); /* `words`: words between spaces, or NULL */
 
 /* Cuts the white space off the end of `text`, in place; returns its first character that is no white space. */
-char *trim(char *text);
+char *trim_text(char *text);
 
 /* How many bytes must be added, left out or changed to turn a into b: for "did you mean". */
 int edit_distance(const char *a, const char *b);

@@ -91,7 +91,7 @@ void close_texts(struct texts *all)
 {
     for (const struct text *text = all->items; text < all->items + all->n; text++) {
         if (text->mapped)
-            unmap(text->memory, text->mapped);
+            unmap_bytes(text->memory, text->mapped);
         else
             free(text->memory);
     }

@@ -112,7 +112,7 @@ size_t map_large(const char *path, char **memory)
     return size;
 }
 
-void unmap(char *memory, size_t size)
+void unmap_bytes(char *memory, size_t size)
 {
     munmap(memory, size);
     signal(SIGBUS, SIG_DFL);

@@ -26,7 +26,7 @@ char *read_first_bytes(const char *path, size_t most, size_t *n);
 /* Map a large regular file into memory.  Returns its size; 0: the file is small or not regular, and *memory is as it
  * was.  The system can take mapped memory back, unlike that of read_whole(). */
 size_t map_large(const char *path, char **memory);
-void unmap(char *memory, size_t size);
+void unmap_bytes(char *memory, size_t size);
 
 /* The length of UTF-8's byte order mark at the beginning of a text: 3, or 0 when there is none. */
 size_t byte_order_mark(const char *text, size_t n);

@@ -166,7 +166,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     mix.c = one_head(&heads, out);
     mix.causal = CAUSAL_A;
     gemm(b, out->name, &mix);
-    struct op *op = record(b, out->name, NULL, plain_backward, out, qkv);
+    struct op *op = record_op(b, out->name, NULL, plain_backward, out, qkv);
     op->saved[0] = att;
 }
 
@@ -265,7 +265,7 @@ static void flash_forward(struct builder *b, struct tensor *out, struct tensor *
                                IN(qkv),
                                FLASH_SIZES(heads, tiles));
     set_work(task, &heads, FLASH_FORWARD);
-    struct op *op = record(b, out->name, NULL, flash_backward, out, qkv);
+    struct op *op = record_op(b, out->name, NULL, flash_backward, out, qkv);
     op->saved[0] = lse;
 }
 

@@ -28,8 +28,8 @@ struct grid work_groups(const struct builder *b, size_t n)
 
 struct grid blocks(const struct builder *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
 
-struct op *record(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
-                  struct tensor *out, struct tensor *in)
+struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+                     struct tensor *out, struct tensor *in)
 {
     struct tape *tape = b->tape;
     if (!b->backward_wanted)

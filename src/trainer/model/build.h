@@ -79,7 +79,7 @@ struct builder {
     /* forward and backward */
     bool backward_wanted;
     struct tape *tape;     /* operations are recorded there, if a backward is wanted */
-    struct op unrecorded;  /* what record() returns if none is wanted: scratch, which nobody reads */
+    struct op unrecorded;  /* what record_op() returns if none is wanted: scratch, which nobody reads */
     struct tensor **grads; /* by id of a tensor: its gradient, as far as it has arrived */
     int *summed;           /* by id of a gradient: the gradient group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;
@@ -145,8 +145,8 @@ enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATI
 
 /* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills
  * in what else the rules need, before the next operation is recorded. */
-struct op *record(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
-                  struct tensor *out, struct tensor *in);
+struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+                     struct tensor *out, struct tensor *in);
 
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */
 void backward(struct builder *b, int unit, enum computation which);

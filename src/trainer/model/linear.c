@@ -72,7 +72,7 @@ struct tensor *linear(struct builder *b, const char *name, struct tensor *x, str
     gemm(b, name, &forward);
     if (w.cut.split == SPLIT_COLUMNS)
         all_reduce(b, name, y);
-    struct op *op = record(b, name, linear_weights, linear_inputs, y, x);
+    struct op *op = record_op(b, name, linear_weights, linear_inputs, y, x);
     op->w = w;
     op->bias = bias;
     return y;

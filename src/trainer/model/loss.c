@@ -38,7 +38,7 @@ struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const str
                IN(losses),
                INT(tokens), INT(accumulate));
     }
-    struct op *op = record(b, "loss", NULL, cross_entropy_inputs, losses, logits);
+    struct op *op = record_op(b, "loss", NULL, cross_entropy_inputs, losses, logits);
     op->saved[0] = lse;
     op->saved[1] = batch->targets;
     op->scale = 1 / tokens_per_step;

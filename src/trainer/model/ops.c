@@ -30,7 +30,7 @@ struct tensor *gelu(struct builder *b, const char *name, struct tensor *x)
                IN(x),
                ELEMENTS(elements));
     set_elementwise(task);
-    record(b, name, NULL, gelu_inputs, out, x);
+    record_op(b, name, NULL, gelu_inputs, out, x);
     return out;
 }
 
@@ -54,7 +54,7 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
                IN(x), IN(y),
                ELEMENTS(elements));
     set_elementwise(task);
-    struct op *op = record(b, name, NULL, add_inputs, out, x);
+    struct op *op = record_op(b, name, NULL, add_inputs, out, x);
     op->in[1] = y;
     return out;
 }
@@ -101,7 +101,7 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
     set_traffic(task, (double)config->channels * (2 * tokens + b->seq));
     if (wte.cut.split == SPLIT_ROWS)
         all_reduce(b, "embed", x);
-    struct op *op = record(b, "embed", embed_weights, NULL, x, NULL);
+    struct op *op = record_op(b, "embed", embed_weights, NULL, x, NULL);
     op->saved[0] = batch->by_token;
     op->saved[1] = batch->start;
     return x;
@@ -151,7 +151,7 @@ struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, 
            OUT(out), OUT(mean), OUT(rstd),
            IN(x), IN(w.value), IN(bias.value),
            INT(channels));
-    struct op *op = record(b, name, layernorm_weights, layernorm_inputs, out, x);
+    struct op *op = record_op(b, name, layernorm_weights, layernorm_inputs, out, x);
     op->w = w;
     op->bias = bias;
     op->saved[0] = mean;

@@ -103,14 +103,14 @@ TEST(moves_stop_at_data_edges)
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
     struct edit *edit = open_edit(list);
-    assert_false(sink(edit, diamond.f, diamond.h));  /* g is on the way, and reads what f writes */
-    assert_false(hoist(edit, diamond.i, diamond.g)); /* h is on the way, and writes what i reads */
-    assert_false(sink(edit, diamond.i, diamond.f));  /* f is before i, not after it */
-    assert_false(hoist(edit, diamond.f, diamond.g)); /* g is after f, not before it */
-    assert_true(sink(edit, diamond.g, diamond.g));   /* g stays where it is */
-    assert_true(sink(edit, diamond.g, diamond.h));   /* both only read a: f h g i */
-    assert_true(hoist(edit, diamond.g, diamond.h));  /* and back: f g h i */
-    assert_true(hoist(edit, diamond.h, diamond.g));  /* f h g i */
+    assert_false(sink_task(edit, diamond.f, diamond.h));  /* g is on the way, and reads what f writes */
+    assert_false(hoist_task(edit, diamond.i, diamond.g)); /* h is on the way, and writes what i reads */
+    assert_false(sink_task(edit, diamond.i, diamond.f));  /* f is before i, not after it */
+    assert_false(hoist_task(edit, diamond.f, diamond.g)); /* g is after f, not before it */
+    assert_true(sink_task(edit, diamond.g, diamond.g));   /* g stays where it is */
+    assert_true(sink_task(edit, diamond.g, diamond.h));   /* both only read a: f h g i */
+    assert_true(hoist_task(edit, diamond.g, diamond.h));  /* and back: f g h i */
+    assert_true(hoist_task(edit, diamond.h, diamond.g));  /* f h g i */
     commit_edit(edit);
     expect_order(list, "f h g i");
     end_paper(&diamond.paper);
@@ -123,13 +123,13 @@ TEST(insertion_stays_when_a_task_is_cut)
     struct task *slice[2];
     struct edit *edit = open_edit(diamond.paper.list);
     insert_behind(edit, diamond.g);
-    cut(edit, diamond.g, 2, slice);
+    cut_task(edit, diamond.g, 2, slice);
     add_named(&diamond, "new");
     insert_before(edit, diamond.h);
-    cut(edit, diamond.h, 2, slice);
+    cut_task(edit, diamond.h, 2, slice);
     add_named(&diamond, "more");
     insert_behind(edit, diamond.i);
-    drop(edit, diamond.i);
+    drop_task(edit, diamond.i);
     add_named(&diamond, "end");
     commit_edit(edit);
     expect_order(diamond.paper.list, "f g g new more h h end");
@@ -148,11 +148,11 @@ TEST(ranges_side_by_side_may_be_moved_past_each_other)
     b->extra.gate = GATE_OPENS;
     update->extra.gate = GATE_WAITS;
     struct edit *edit = open_edit(paper.list);
-    assert_true(sink(edit, a, b));
-    assert_true(hoist(edit, a, b));
-    assert_true(hoist(edit, b, a));
-    assert_true(sink(edit, b, a));
-    assert_false(hoist(edit, update, b));
+    assert_true(sink_task(edit, a, b));
+    assert_true(hoist_task(edit, a, b));
+    assert_true(hoist_task(edit, b, a));
+    assert_true(sink_task(edit, b, a));
+    assert_false(hoist_task(edit, update, b));
     commit_edit(edit);
     expect_order(paper.list, "a b update");
     end_paper(&paper);
@@ -186,17 +186,17 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     add_after(list, mark, mark, STEP_BEFORE);
     expect_listed_waits(list, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
     struct edit *edit = open_edit(list);
-    assert_false(hoist(edit, diamond.h, diamond.g));
-    assert_false(sink(edit, diamond.g, diamond.h));
-    assert_true(hoist(edit, end, mark));
-    assert_false(hoist(edit, end, diamond.h));
-    assert_int_equal(cut(edit, diamond.h, 2, slice), 2);
-    assert_false(sink(edit, slice[0], end));
+    assert_false(hoist_task(edit, diamond.h, diamond.g));
+    assert_false(sink_task(edit, diamond.g, diamond.h));
+    assert_true(hoist_task(edit, end, mark));
+    assert_false(hoist_task(edit, end, diamond.h));
+    assert_int_equal(cut_task(edit, diamond.h, 2, slice), 2);
+    assert_false(sink_task(edit, slice[0], end));
     insert_before(edit, diamond.i);
     stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lanes[LANE_CPU], "in", diamond.b, diamond.a, NULL),
              diamond.g);
     insert_behind(edit, other);
-    repeat(edit, slice[1]);
+    repeat_task(edit, slice[1]);
     commit_edit(edit);
     expect_order(list, "f h h in i end mark other h");
     expect_listed_waits(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
@@ -211,13 +211,13 @@ TEST(undo_leaves_nothing)
     struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
     struct edit *edit = open_edit(paper->list);
     struct task *slice[3];
-    assert_true(sink(edit, diamond.g, diamond.h));
+    assert_true(sink_task(edit, diamond.g, diamond.h));
     set_home(edit, diamond.w, paper->host);
     struct tensor *tensor = new_words(paper, paper->device, "x", 512, TRANSIENT);
-    repoint(edit, diamond.g, diamond.a, tensor);
-    assert_int_equal(cut(edit, diamond.h, 3, slice), 3);
+    repoint_task(edit, diamond.g, diamond.a, tensor);
+    assert_int_equal(cut_task(edit, diamond.h, 3, slice), 3);
     insert_behind(edit, diamond.f);
-    stand_in(edit, repeat(edit, diamond.f), diamond.f);
+    stand_in(edit, repeat_task(edit, diamond.f), diamond.f);
     assert_ptr_equal(diamond.g->accesses[1].tensor, tensor);
     assert_ptr_equal(part->device, paper->host);
     undo_edit(edit);
@@ -255,11 +255,11 @@ TEST(messages_are_handed_on)
     struct task *slice[3];
     insert_behind(edit, diamond.h);
     assert_int_equal(add_named(&diamond, "beside")->extra.message, 0);
-    assert_int_equal(repeat(edit, diamond.h)->extra.message, 7);
+    assert_int_equal(repeat_task(edit, diamond.h)->extra.message, 7);
     struct task *other = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
     stand_in(edit, other, diamond.h);
     assert_int_equal(other->extra.message, 7);
-    assert_int_equal(cut(edit, other, 3, slice), 3);
+    assert_int_equal(cut_task(edit, other, 3, slice), 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(slice[i]->extra.message, 7);
     paper->list->last_message = 9; /* a pass sends two messages more */
@@ -278,7 +278,7 @@ TEST(ranges_are_repointed_to_the_byte)
     struct task *task =
         add_paper(&paper, paper.device->lanes[LANE_COMPUTE], "t", new_range(paper.pool, a, "a[1:3]", 1, 3), NULL, NULL);
     struct edit *edit = open_edit(paper.list);
-    repoint(edit, task, a, b);
+    repoint_task(edit, task, a, b);
     commit_edit(edit);
     const struct tensor *now = task->accesses[0].tensor;
     assert_int_equal(b->bytes, 7);
@@ -297,7 +297,7 @@ TEST(slices_cover_the_task)
         diamond.h->flops = 1000;
         struct values *values = hash_values(diamond.paper.list);
         struct edit *edit = open_edit(diamond.paper.list);
-        size_t n = cut(edit, diamond.h, wanted, slice);
+        size_t n = cut_task(edit, diamond.h, wanted, slice);
         size_t at = 0;
         size_t bytes = 0;
         double flops = 0;
@@ -328,8 +328,8 @@ TEST(a_slice_is_cut_again)
     struct task *half[2], *quarter[2];
     struct values *values = hash_values(diamond.paper.list);
     struct edit *edit = open_edit(diamond.paper.list);
-    cut(edit, diamond.h, 2, half);
-    assert_int_equal(cut(edit, half[1], 2, quarter), 2);
+    cut_task(edit, diamond.h, 2, half);
+    assert_int_equal(cut_task(edit, half[1], 2, quarter), 2);
     assert_int_equal(quarter[1]->extra.slice_begin, 1536); /* 3/4 of 2048 */
     commit_edit(edit);
     finish_paper(&diamond.paper);
@@ -384,7 +384,7 @@ static size_t guest_uses(const char *words)
                   *a = new_words(&paper, paper.device, "a", 512, TRANSIENT);
     struct task *last = add_paper(&paper, compute, "begin", a, NULL, NULL);
     struct edit *edit = open_edit(paper.list);
-    struct tensor *mirrored = mirror(edit, w, paper.host);
+    struct tensor *mirrored = mirror_tensor(edit, w, paper.host);
     struct tensor *from = new_range(paper.pool, mirrored, "front", 0, mirrored->bytes / 2);
     struct tensor *to = new_range(paper.pool, w, "back", w->bytes / 2, w->bytes);
     char *rest = lasting("%s", words);

@@ -1,9 +1,9 @@
 /* test_order.c - which task must come before which: updates that wait for the norm, slots, tasks that may be skipped,
  * and waits that no tensor says.
  *
- * It tests gate_updates(), which --clip calls (src/planning/lists), depend(), and verify() (src/planning/proof).  It
- * checks that verify() accepts a right list.  Then the test takes one wait away or moves one task, and checks that
- * verify() names the two tasks that have lost their order.
+ * It tests gate_updates(), which --clip calls (src/planning/lists), depend(), and verify_list() (src/planning/proof).
+ * It checks that verify_list() accepts a right list.  Then the test takes one wait away or moves one task, and checks
+ * that verify_list() names the two tasks that have lost their order.
  *
  * To see it fail: in gate.c, look for ROLE_NORM in place of ROLE_UPDATE where an update must know the norm.
  *
@@ -30,7 +30,7 @@ static struct list *gated_list(const char *text)
     gate_updates(list);
     struct values *values = hash_values(list);
     finish_list(list);
-    struct problem *problem = verify(list, values);
+    struct problem *problem = verify_list(list, values);
     if (problem)
         test_failed("the list is wrong: %s\n", problem->sentence);
     free_values(values);
@@ -105,7 +105,7 @@ TEST(verify_sees_an_update_that_is_not_gated)
             dropped++;
         }
     assert_int_equal(dropped, 1);
-    expect_wrong("the list", verify(list, NULL), "task 2 adam, an update, may start before task 0 back has ended");
+    expect_wrong("the list", verify_list(list, NULL), "task 2 adam, an update, may start before task 0 back has ended");
     free_list_and_machine(list);
 }
 
@@ -123,7 +123,8 @@ TEST(verify_sees_who_wrote_before_a_task_that_may_be_skipped)
     expect_sound("the list", list, NULL);
     for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
         edge->needs_wait &= edge->producer != 0;
-    expect_wrong("the list", verify(list, NULL), "task 0 a and task 2 c touch the same bytes and nothing orders them");
+    expect_wrong("the list", verify_list(list, NULL),
+                 "task 0 a and task 2 c touch the same bytes and nothing orders them");
     free_list_and_machine(list);
 }
 
@@ -134,7 +135,7 @@ TEST(verify_looks_at_all_sets_that_run_together)
                            "task r gpu.compute 1 every=4 rest=1 reads=x\n";
     struct list *list = read_list_text("%s", text);
     finish_list(list);
-    expect_wrong("the list", verify(list, NULL), "task 1 r reads tensor x before anything is written to it");
+    expect_wrong("the list", verify_list(list, NULL), "task 1 r reads tensor x before anything is written to it");
     free_list_and_machine(list);
     text = GPU "tensor x gpu 4 work\ntask w gpu.compute 1 every=2 writes=x\ntask w gpu.compute 1 every=2 rest=1 "
                "writes=x\ntask r gpu.compute 1 reads=x\n";
@@ -171,7 +172,7 @@ TEST(verify_sees_what_touches_a_slot_too_late)
         for (size_t e = 0; e < list->n_edges; e++)
             assert_false(list->edges[e].previous);
         if (wrong[k])
-            expect_wrong("the list", verify(list, NULL), wrong[k]);
+            expect_wrong("the list", verify_list(list, NULL), wrong[k]);
         else
             expect_sound("the list", list, NULL);
         free_list_and_machine(list);
@@ -199,7 +200,7 @@ TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
         if (k == 0)
             expect_sound("the list", list, NULL);
         else
-            expect_wrong("the list", verify(list, NULL),
+            expect_wrong("the list", verify_list(list, NULL),
                          "touches tensor b in a slot, and may run in a step that has returned its own");
         free_list_and_machine(list);
     }
@@ -217,7 +218,7 @@ TEST(verify_sees_a_read_of_a_slot_before_its_write)
     list->tasks[2]->extra.slot.returns = true;
     list->pool->tensors[1]->extra.slots = &list->pool->slots;
     finish_list(list);
-    expect_wrong("the list", verify(list, NULL), "task 0 persist reads tensor b before anything is written to it");
+    expect_wrong("the list", verify_list(list, NULL), "task 0 persist reads tensor b before anything is written to it");
     free_list_and_machine(list);
 }
 
@@ -288,8 +289,8 @@ TEST(what_waits_for_an_update_is_held_with_it)
     free_list_and_machine(list);
 }
 
-/* Each of these tasks is unordered without its wait.  verify() also sees a task that stands before all that it waits
- * for. */
+/* Each of these tasks is unordered without its wait.  verify_list() also sees a task that stands before all that it
+ * waits for. */
 TEST(verify_sees_a_task_that_does_not_wait)
 {
     static const struct {
@@ -305,7 +306,7 @@ TEST(verify_sees_a_task_that_does_not_wait)
         struct list *list = read_text_list(RELAY);
         assert_true(list->tasks[dropped[i].task]->edges[0].needs_wait);
         list->tasks[dropped[i].task]->edges[0].needs_wait = false;
-        expect_wrong("the list", verify(list, NULL), dropped[i].says);
+        expect_wrong("the list", verify_list(list, NULL), dropped[i].says);
         free_list_and_machine(list);
     }
     struct list *list = read_list_text(GPU "task a host.cpu 1\ntask b gpu.compute 1 after=a\n");
@@ -313,6 +314,6 @@ TEST(verify_sees_a_task_that_does_not_wait)
     list->tasks[0] = list->tasks[1];
     list->tasks[1] = a;
     finish_list(list);
-    expect_wrong("the list", verify(list, NULL), "task 0 b comes before all that after= tells it to wait for");
+    expect_wrong("the list", verify_list(list, NULL), "task 0 b comes before all that after= tells it to wait for");
     free_list_and_machine(list);
 }

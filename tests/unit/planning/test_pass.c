@@ -284,7 +284,7 @@ TEST(recompute_takes_lists_that_no_model_has)
         struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
         recompute_options.mode = RECOMPUTE_OFF;
         finish_list(list);
-        struct problem *problem = verify(list, values);
+        struct problem *problem = verify_list(list, values);
         if (problem || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
             test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, list->n, before,
                         problem ? problem->sentence : report->reason);

@@ -292,7 +292,7 @@ TEST(shipped_lists_have_their_periods)
         finish_list(list);
         struct problem *problem = verify_devices(list);
         if (!problem)
-            problem = verify(list, values);
+            problem = verify_list(list, values);
         if (problem)
             test_failed("%s: %s\n", path, problem->sentence);
         struct simulation *simulation = must_simulate(list, NULL);

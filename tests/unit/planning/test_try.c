@@ -1,8 +1,8 @@
 /* test_try.c - planning at scale, and trying a list before it is used.
  *
- * This test checks that place() and verify() answer on random lists what plain algorithms answer, which look at all
- * pairs; that lists of 30,000 tasks stay small in memory; and that trying a list changes nothing and predicts what then
- * happens.
+ * This test checks that place() and verify_list() answer on random lists what plain algorithms answer, which look at
+ * all pairs; that lists of 30,000 tasks stay small in memory; and that trying a list changes nothing and predicts what
+ * then happens.
  *
  * To see it fail: in forecast.c, allow twice the budget.
  */
@@ -189,7 +189,7 @@ TEST(some_tensors_keep_others_away)
     expect_life((struct life){.tasks = 600, .at = 300, .first = 0, .last = 599});
 }
 
-/* ---- verify() ---------------------------------------------------------------------------------------------------- */
+/* ---- verify_list() ----------------------------------------------------------------------------------------------- */
 
 /* Tasks that write what persists run in every other iteration. */
 static void skip_some(struct list *list)
@@ -252,10 +252,10 @@ static bool is_ordered(const struct list *list)
     return ordered;
 }
 
-/* A wait for a task that may be skipped orders no other tasks: verify() leaves out what would follow from it. */
+/* A wait for a task that may be skipped orders no other tasks: verify_list() leaves out what would follow from it. */
 static void expect_same_verdict(const struct list *list, size_t *wrong_lists)
 {
-    struct problem *problem = verify(list, NULL);
+    struct problem *problem = verify_list(list, NULL);
     bool ordered = is_ordered(list), cautious = false;
     for (size_t i = 0; i < list->n; i++)
         cautious |= is_conditional(list->tasks[i]);
@@ -466,7 +466,7 @@ TEST(an_edit_is_tried)
     struct list *list = four.paper.list;
     expect_most(list, four.paper.costs, 8192, 2);
     struct edit *edit = open_edit(list);
-    assert_true(sink(edit, four.early, four.c));
+    assert_true(sink_task(edit, four.early, four.c));
     expect_most(list, four.paper.costs, 6144, 1);
     struct forecast now = forecast_list(list, four.paper.costs);
     struct task *order[] = {four.b, four.c, four.early, four.last};
@@ -488,7 +488,7 @@ TEST(a_forecast_tells_what_does_not_fit)
     assert_int_equal(all.peak_total[0], 8192);
     free_forecast(&all);
     struct edit *edit = open_edit(four.paper.list);
-    assert_true(sink(edit, four.early, four.c));
+    assert_true(sink_task(edit, four.early, four.c));
     commit_edit(edit);
     expect_most(four.paper.list, four.paper.costs, 6144, 1);
     end_paper(&four.paper);
@@ -540,7 +540,7 @@ TEST(of_equal_periods_the_one_with_the_fewest_bytes_is_chosen)
                                 .context = &paper,
                                 .work = 5000};
     option_byte best[COUNT(drawn)];
-    choose(&question, (option_byte[COUNT(drawn)]){0}, 1, best);
+    find_best_choice(&question, (option_byte[COUNT(drawn)]){0}, 1, best);
     assert_memory_equal(best, ((option_byte[]){1, 1, 3}), sizeof best);
     end_paper(&paper);
 }

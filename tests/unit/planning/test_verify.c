@@ -1,9 +1,9 @@
 /* test_verify.c - proving that a list computes what it should.
  *
- * It tests verify() and compare_values() of src/planning/proof.  The first looks at bytes and order, and the second at
- * what is computed.  A pass that only moves values around must pass both.  This test breaks finished lists on purpose,
- * in one way at a time, and checks that the checker which should notice does so.  So it catches a checker that is blind
- * to one kind of mistake.
+ * It tests verify_list() and compare_values() of src/planning/proof.  The first looks at bytes and order, and the
+ * second at what is computed.  A pass that only moves values around must pass both.  This test breaks finished lists on
+ * purpose, in one way at a time, and checks that the checker which should notice does so.  So it catches a checker that
+ * is blind to one kind of mistake.
  *
  * To see it fail: in verify.c, take each edge for a wait: leave out edge->needs_wait beside producer_node().
  *
@@ -32,7 +32,7 @@ static void finish_again(struct trainer *trainer)
 
 static struct trainer *plan_two(void) { return plan_tiny(write_hardware("tiny.txt", &plausible_speeds), 2); }
 
-/* Caught by verify(): order.  The values are those of the list's own order, so nothing is wrong with them. */
+/* Caught by verify_list(): order.  The values are those of the list's own order, so nothing is wrong with them. */
 TEST(a_dropped_wait_is_an_error_of_order)
 {
     struct trainer *trainer = plan_two();
@@ -66,7 +66,7 @@ static int producer_of(const struct list *list, int i, const struct tensor *tens
 }
 
 /* Caught by compare_values(): it reads another value, or what is not yet written.  Placed and ordered as it now stands,
- * the list is in itself sound wherever the tensor persists, so verify() alone may have nothing to say. */
+ * the list is in itself sound wherever the tensor persists, so verify_list() alone may have nothing to say. */
 TEST(a_task_before_its_producer_is_found)
 {
     struct trainer *trainer = plan_two();
@@ -80,7 +80,7 @@ TEST(a_task_before_its_producer_is_found)
                 continue;
             move_task(list, (size_t)i, (size_t)k);
             finish_again(trainer);
-            struct problem *problem = verify(list, NULL);
+            struct problem *problem = verify_list(list, NULL);
             if (problem)
                 by_verify++;
             free(problem);
@@ -157,8 +157,8 @@ static bool could_lie_there(const struct tensor *tensor, const struct tensor *ot
     return other->held_from > tensor->held_from && before_end <= from && before_end >= to;
 }
 
-/* Caught by verify(): bytes.  As if the life of a tensor had ended too early: another tensor, which is first written
- * while it is still to be read, lies on its bytes.  `from` and `to`: how far before its last reader. */
+/* Caught by verify_list(): bytes.  As if the life of a tensor had ended too early: another tensor, which is first
+ * written while it is still to be read, lies on its bytes.  `from` and `to`: how far before its last reader. */
 static size_t free_early(struct trainer *trainer, int from, int to)
 {
     size_t tried = 0;
@@ -175,7 +175,7 @@ static size_t free_early(struct trainer *trainer, int from, int to)
             depend(trainer->train_list, ALL_EDGES);
             /* This looks at no addresses. */
             assert_null(compare_values(values_of(trainer, trainer->train_list), trainer->train_list));
-            expect_wrong(tensor->name, verify(trainer->train_list, NULL), "tensor");
+            expect_wrong(tensor->name, verify_list(trainer->train_list, NULL), "tensor");
             other->address = address;
             other->slab = slab;
             tried++;
@@ -249,12 +249,13 @@ TEST(a_swap_in_before_its_out_is_found)
         if (persists)
             expect_sound("sound in itself", exchange.paper.list, NULL);
         else
-            expect_wrong("in before out", verify(exchange.paper.list, NULL), "tensor h before anything is written");
+            expect_wrong("in before out", verify_list(exchange.paper.list, NULL),
+                         "tensor h before anything is written");
         end_swap(&exchange);
     }
 }
 
-/* Caught by verify(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
+/* Caught by verify_list(): order.  Two lanes and the step's end are crossed, and every wait on the way is needed. */
 TEST(a_swap_needs_its_waits)
 {
     struct exchange exchange = new_swap(TRANSIENT);
@@ -315,8 +316,8 @@ static struct task *nth_task(const struct trainer *trainer, const char *name, si
     return NULL;
 }
 
-/* Makes the change in every place, right and with every fault: verify() accepts the right one and no other.  Returns
- * how many faults were caught. */
+/* Makes the change in every place, right and with every fault: verify_list() accepts the right one and no other.
+ * Returns how many faults were caught. */
 static size_t try_change(const char *what, change *make, int ranks, int faults)
 {
     size_t caught = 0;
@@ -328,7 +329,7 @@ static size_t try_change(const char *what, change *make, int ranks, int faults)
             commit_edit(edit);
             finish_again(trainer);
             struct problem *problem =
-                made ? verify(trainer->train_list, values_of(trainer, trainer->train_list)) : NULL;
+                made ? verify_list(trainer->train_list, values_of(trainer, trainer->train_list)) : NULL;
             if (made && (problem != NULL) != (fault > 0))
                 test_failed("%s, fault %d in place %zu: %s\n", what, fault, place,
                             problem ? problem->sentence : "nothing wrong");
@@ -353,10 +354,10 @@ static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place,
     struct task *task = place < COUNT(names) ? nth_task(trainer, names[place], 1) : NULL;
     if (!task)
         return false;
-    size_t n = cut(edit, task, 3, slice);
+    size_t n = cut_task(edit, task, 3, slice);
     assert_int_equal(n, 3);
     if (fault >= 1 && fault <= 3)
-        drop(edit, slice[fault - 1]);
+        drop_task(edit, slice[fault - 1]);
     for (int i = 0; i < task->n_accesses && fault == 4; i++)
         if (slice[0]->accesses[i].mode == ACCESS_READ && slice[0]->accesses[i].tensor->bytes >= 512) {
             slice[1]->accesses[i].tensor = slice[0]->accesses[i].tensor;
@@ -395,16 +396,16 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     assert_string_equal(reader->name, "attn.dv");
     struct tensor *twin = twin_on(trainer, att, att->device);
     insert_before(edit, reader);
-    struct task *again = repeat(edit, scores);
-    repoint(edit, again, att, twin);
+    struct task *again = repeat_task(edit, scores);
+    repoint_task(edit, again, att, twin);
     if (fault == 2)
-        repoint(edit, again, qkv, other);
+        repoint_task(edit, again, qkv, other);
     if (fault != 3) {
-        again = repeat(edit, softmax);
+        again = repeat_task(edit, softmax);
         if (fault != 1)
-            repoint(edit, again, att, twin);
+            repoint_task(edit, again, att, twin);
     }
-    repoint(edit, reader, att, twin);
+    repoint_task(edit, reader, att, twin);
     return true;
 }
 
@@ -490,7 +491,7 @@ static void spoil(struct trainer *trainer, struct edit *edit, const struct host_
     case NO_FAULT:
         break;
     case VALUE_STAYS_AWAY:
-        drop(edit, update->up);
+        drop_task(edit, update->up);
         break;
     case OTHER_GRADIENT:
         gradient->tensor = another_gradient(trainer, update->adamw);
@@ -499,13 +500,13 @@ static void spoil(struct trainer *trainer, struct edit *edit, const struct host_
         control->tensor = persistent_twin(trainer, control->tensor);
         break;
     case VALUE_NEVER_CAME:
-        drop(edit, update->down[ADAMW_P]);
+        drop_task(edit, update->down[ADAMW_P]);
         update->mine->accesses[ADAMW_P].tensor->persistent = true;
         break;
     case M_STAYS:
         set_home(edit, tensor, update->adamw->lane->device);
         insert_before(edit, update->mine);
-        repoint(edit, update->mine, tensor, copy_to_host(trainer, update->adamw, ADAMW_M)->accesses[0].tensor);
+        repoint_task(edit, update->mine, tensor, copy_to_host(trainer, update->adamw, ADAMW_M)->accesses[0].tensor);
         break;
     }
 }
@@ -530,8 +531,8 @@ static bool change_chain(struct trainer *trainer, struct edit *edit, size_t plac
     struct task *a[3], *b[3];
     if (!first)
         return false;
-    size_t n = cut(edit, first, 3, a);
-    assert_int_equal(n, cut(edit, second, 3, b));
+    size_t n = cut_task(edit, first, 3, a);
+    assert_int_equal(n, cut_task(edit, second, 3, b));
     for (size_t i = 0; i < n && fault; i++) {
         if (fault == 2 && i != 1 % n)
             continue;
@@ -566,8 +567,8 @@ TEST(a_slice_that_is_missing_is_found)
         set_elementwise(task);
         struct values *values = hash_values(paper.list);
         struct edit *edit = open_edit(paper.list);
-        assert_int_equal(cut(edit, task, 3, slice), 3);
-        drop(edit, slice[missing]);
+        assert_int_equal(cut_task(edit, task, 3, slice), 3);
+        drop_task(edit, slice[missing]);
         commit_edit(edit);
         expect_wrong("a slice is missing", compare_values(values, paper.list), "work");
         free_values(values);
@@ -597,13 +598,13 @@ TEST(a_move_may_take_another_way)
     insert_before(edit, down);
     add_copy(paper.list, paper.device->lanes[LANE_DOWNLOAD], "out", way, x);
     add_copy(paper.list, there->lanes[LANE_UPLOAD], "in", y, way);
-    drop(edit, down);
-    drop(edit, up);
+    drop_task(edit, down);
+    drop_task(edit, up);
     commit_edit(edit);
     finish_list(paper.list);
     expect_sound("another way", paper.list, values);
     edit = open_edit(paper.list);
-    drop(edit, result);
+    drop_task(edit, result);
     commit_edit(edit);
     expect_wrong("no result", compare_values(values, paper.list), "a tensor that persists ends with another value");
     free_values(values);
@@ -618,7 +619,7 @@ TEST(verify_sees_the_end_of_a_slab)
     must(finish_lists(journey.pool, &journey.list, 1));
     expect_sound("the list", journey.list, NULL);
     journey.p->address = journey.p->device->slabs[0].bytes - journey.p->bytes / 2;
-    expect_wrong("journey", verify(journey.list, NULL), "tensor p ends behind its slab");
+    expect_wrong("journey", verify_list(journey.list, NULL), "tensor p ends behind its slab");
     end_journey(&journey);
 }
 
@@ -632,10 +633,10 @@ TEST(verify_finds_addresses_that_do_not_fit)
     assert_int_equal(y->slab, 1);
     assert_int_equal(p->address, y->address);
     list->pool->machine->devices[0].budget = 15;
-    expect_wrong("the list", verify(list, NULL), "device gpu holds 16 bytes, its budget is 15");
+    expect_wrong("the list", verify_list(list, NULL), "device gpu holds 16 bytes, its budget is 15");
     y->slab = 0;
     y->address = 7;
-    expect_wrong("the list", verify(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
+    expect_wrong("the list", verify_list(list, NULL), "tensor y shares bytes with p, which is kept from step to step");
     y->address = 8;
     list->pool->machine->devices[0].budget = 16;
     expect_sound("the list", list, NULL);

@@ -146,8 +146,8 @@ TEST(only_shards_are_kept)
             if (tensor->persistent && tensor->class == MEM_PARAMETERS)
                 assert_true(tensor->storage->replica.is_shard);
         }
-        assert_null(verify(trainer->eval_list, values_of(trainer, trainer->eval_list)));
-        assert_null(verify(trainer->sample_list, values_of(trainer, trainer->sample_list)));
+        assert_null(verify_list(trainer->eval_list, values_of(trainer, trainer->eval_list)));
+        assert_null(verify_list(trainer->sample_list, values_of(trainer, trainer->sample_list)));
         free_trainer(trainer);
     }
     contexts_apart(false);

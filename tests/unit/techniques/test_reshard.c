@@ -189,7 +189,7 @@ static uint64_t reshard_to(const char *from, const char *to, const struct config
                                .tokenizer = copy_string(old->tokenizer),
                                .options = json_incref(old->options),
                                .pieces = cut_state(config, mesh)};
-    uint64_t moved = reshard(old, new);
+    uint64_t moved = reshard_into(old, new);
     free_checkpoint(old);
     free_checkpoint(new);
     return moved;

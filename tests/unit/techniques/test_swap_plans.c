@@ -64,12 +64,12 @@ static double period_with(struct list *list, const struct plan *plan, int n, str
 {
     struct pool *pool = list->pool;
     struct uses *before = new_uses(list->tasks, list->n, pool);
-    int first_reader[MOST_TRIED]; /* as remake() takes it: the tensor of layer k has the number k */
+    int first_reader[MOST_TRIED]; /* as remake_tensors() takes it: the tensor of layer k has the number k */
     size_t n_tasks;
     for (int k = 0; k < n; k++)
         first_reader[k] = plan[k].action == REMAKE_TENSOR ? 2 * n - 1 - k : NONE;
     struct edit *edit = open_edit(list);
-    free(remake(edit, pool, before, first_reader, REMAKE_AT_READER));
+    free(remake_tensors(edit, pool, before, first_reader, REMAKE_AT_READER));
     struct task **line = tasks_in_order(list, &n_tasks);
     struct uses *uses = new_uses(line, n_tasks, pool);
     for (int k = 0; k < n; k++) {
@@ -261,7 +261,7 @@ static void apply_plan(struct edit *edit, struct list *list, const struct uses *
             swap_in_choice(edit, list, uses, front, i, fate - SWAPPED);
     }
     if (again)
-        free(remake(edit, list->pool, uses, first_reader, REMAKE_AT_READER));
+        free(remake_tensors(edit, list->pool, uses, first_reader, REMAKE_AT_READER));
 }
 
 /* The front's bytes, if fewer than `least` are enough for a step of that period; else `least`.  repeats_last: what is

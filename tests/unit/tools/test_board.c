@@ -7,7 +7,7 @@
  *
  * To see it fail: in sink_along() of board.c, leave out the condition on the lane.
  *
- * The lists are those of data/steps.  verify(), and a simulation of what is saved, say what a move must come to.
+ * The lists are those of data/steps.  verify_list(), and a simulation of what is saved, say what a move must come to.
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"
@@ -343,7 +343,7 @@ LAW(what_is_accepted_means_the_same_and_undo_brings_the_bytes_back)
         struct list *list = finished(temp_path("after.txt"));
         struct simulation *simulation = must_simulate(list, NULL);
         expect_same_meaning(written, list);
-        assert_null(verify(list, NULL));
+        assert_null(verify_list(list, NULL));
         expect_ms(board, 1e3 * simulation->period);
         free_simulation(simulation);
         for (; moved; moved--)

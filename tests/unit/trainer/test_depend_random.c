@@ -1,10 +1,10 @@
 /* test_depend_random.c - random lists of tasks: whatever their order on the lanes, they give the bits of running one
  * task after another.
  *
- * It tests depend(), place(), verify(), execute() and new_uses().  For each list it checks that verify() finds the
- * list sound; that verify() refuses it without any one of its waits; that its addresses keep the laws of addresses; and
- * that its runs with threads, also under the audit, leave the same bits as its serial run.  It catches a race that only
- * one list in a hundred shows.
+ * It tests depend(), place(), verify_list(), execute() and new_uses().  For each list it checks that verify_list()
+ * finds the list sound; that verify_list() refuses it without any one of its waits; that its addresses keep the laws of
+ * addresses; and that its runs with threads, also under the audit, leave the same bits as its serial run.  It catches a
+ * race that only one list in a hundred shows.
  *
  * To see it fail: in choose_waits() of waits.c, take each wait for one that follows from others: `tracked` alone.
  *
