@@ -9,23 +9,25 @@
 #     `src` has about 42,100 lines of code      a sentence of the README: lines of code, which code_lines.awk counts,
 #                                               rounded to hundreds; right within a twentieth
 #     | `src/main.c` | 49 | ... |               a row of the README: all lines of a file; right within a tenth
-#     | `src/main.c` | `main()` | 12 | ... |    a row of the spine, the reading order in reference-code.md: all lines
+#     | `src/main.c` | `main()` | 12 |          a row of the spine, the reading order in reference-code.md: all lines
 #                                               of what is to be read, but blank ones; right within a tenth
 #
-# What is to be read of the file, or of that of the row above, is a list of
+# What is to be read of the file, or of that of the row above, is
 #
-#     all                              the file
-#     down to the line                 the file above its line "a first reading ends here"; both less the functions in
-#                                      the last column
-#     head                             the comment at its top
+#     | |                              the file: where it has a line "a first reading ends here", what is above it
+#     | without `a()`, `b()` |         the same, less these functions
+#
+# or a list of
+#
+#     top comment                      the comment at the file's top
 #     `name()`                         a function or macro
 #     `struct name`, `enum name`       a type
 #     `name[]`                         a table
 #     `name`                           a type of functions, a variable or a constant
 #     `name[]` down to `word`          the beginning of a long one, up to the first line that has the word
 #
-# Each begins with the comment above it and ends with its closing brace, or at a line "a first reading ends here".
-# What may be skipped, in the last column, is named in the same way.  The spine has a limit: LONGEST_SPINE lines.
+# Each begins with the comment above it and ends with its closing brace, or at a line "a first reading ends here".  The
+# spine has a limit: LONGEST_SPINE lines.
 
 BEGIN {
     LONGEST_SPINE = 3500
@@ -167,31 +169,15 @@ function line_of_end(   i) {
     return 0
 }
 
-function count_first_reading(   end) {
+function count_file(   end) { # where it has a line at which a first reading ends: what is above it
     end = line_of_end()
-    if (end)
-        return lines_from(1, end - 1) - count_skipped(cell[5])
-    wrong(file " has no line where a first reading ends")
-    return 0
+    return lines_from(1, end ? end - 1 : n)
 }
 
-function count_skipped(rest,   name, sum) { # the lines of the functions that are left out of a file
-    while (match(rest, /`[^`]*\(\)`/)) {
-        name = substr(rest, RSTART + 1, RLENGTH - 2)
-        rest = substr(rest, RSTART + RLENGTH)
-        sum += count(name)
-    }
-    return sum
-}
-
-function count(name,   begin) { # the lines of a name in a row
-    if (name == "down to the line")
-        return count_first_reading()
+function count_part(name,   begin) { # the lines of a name in a row
     if (match(name, / down to /))
         return count_down_to(substr(name, 1, RSTART - 1), substr(name, RSTART + RLENGTH))
-    if (name == "all")
-        return lines_from(1, n) - count_skipped(cell[5])
-    if (name == "head")
+    if (name == "top comment")
         return count_head()
     begin = find(name)
     if (!begin) {
@@ -201,13 +187,15 @@ function count(name,   begin) { # the lines of a name in a row
     return lines_from(with_comment(begin), end_of(begin, name))
 }
 
-function look_for_skipped(rest,   name) { # names that may be skipped are in the file too
-    while (match(rest, /`[^`]*`/)) {
-        name = substr(rest, RSTART + 1, RLENGTH - 2)
-        rest = substr(rest, RSTART + RLENGTH)
-        if (name ~ /(\(\)|\[\])$|^struct |^enum / && !find(name))
-            wrong(path " has no " name)
-    }
+function count(parts,   less, name, n_names, k, sum) { # of the cell of a row
+    gsub(/`/, "", parts)
+    less = sub(/^without /, "", parts)
+    n_names = split(parts, name, / *, */)
+    for (k = 1; k <= n_names; k++)
+        sum += count_part(name[k])
+    if (less || parts == "")
+        return count_file() - sum
+    return sum
 }
 
 function in_cell(text) { # as it stands in a row
@@ -270,18 +258,12 @@ in_spine && /^\| (`[a-z\/_.]*` )?\|/ {
         path = cell[2]
     gsub(/`/, "", path)
     read_file(path)
-    names = cell[3]
-    gsub(/`/, "", names)
-    n_names = split(names, name, / *, */)
-    sum = 0
-    for (k = 1; k <= n_names; k++)
-        sum += count(name[k])
+    sum = count(cell[3])
     if (is_off(sum, cell[4]))
         wrong(path ", " cell[3] ": " sum " lines in all, not " cell[4])
     total += sum
-    look_for_skipped(cell[5])
     if (fill)
-        $0 = "|" in_cell(cell[2]) " | " cell[3] " | " sum " |" in_cell(cell[5]) " |"
+        $0 = "|" in_cell(cell[2]) " |" in_cell(cell[3]) " | " sum " |"
 }
 
 # ---- the pages -------------------------------------------------------------------------------------------------------
