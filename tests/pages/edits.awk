@@ -2,7 +2,7 @@
 #
 #     awk -v compared=COUNT -f tests/pages/edits.awk PARTS         PARTS are page.awk's
 #
-#     text 7  Replace the 2 by a 3 and see.           gives "no test of this change: Replace the 2 by a 3 and see."
+#     text 1:7  Replace the 2 by a 3 and see.         gives "no test of this change: Replace the 2 by a 3 and see."
 #     edit                                            unless a mark stands behind it, or in front of it
 #     run ./yard plan --model tiny                    or a command, if the text names no file of src or cl
 #
@@ -39,7 +39,7 @@ $1 == "edit" {
 }
 $1 == "run" && told !~ /(src|cl)\// { is_made = 1 }
 $1 == "text" {
-    sub(/^text [0-9]+ +/, "")
+    sub(/^text [0-9:]+ +/, "")
     if (tells_change($0)) {
         settle()
         told = $0

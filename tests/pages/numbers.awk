@@ -7,7 +7,7 @@
 # see.  A number of paragraph N may come from
 #
 #     SHOWN      commands and lines of the page's blocks, and the lists that they read
-#     PROOF      "N LINE": what the marks of paragraph N printed
+#     PROOF      "N LINE": what the marks of paragraph N printed, or "S: LINE": those of section S
 #     EXACT      what `yard plan` printed, if the unit is the same
 #     code       of the paragraph itself, that quotes no line of EXACT, LOOSE or PROOF
 #
@@ -18,11 +18,11 @@
 #     parts of names and formulas      GPT-2, 1F1B, 32-bit, OpenCL 1.2, 12/N; years of papers; links
 #     numbers of code, `at least 12.000 ms`, if a command has printed the code; else they are looked for
 #
-# With "8.004 ms" in EXACT and "3 24" in PROOF
+# With "8.004 ms" in EXACT and "1:3 24" in PROOF
 #
-#     text 3  It takes 8 ms.                          is right: 8.004 ms, rounded to the digits that are given
-#     text 3  All 24 tasks have ended.                is right, since a mark proves it
-#     text 4  All 24 tasks have ended.                gives "number of no output: 24 in: ...All 24 tasks have ended."
+#     text 1:3  It takes 8 ms.                        is right: 8.004 ms, rounded to the digits that are given
+#     text 1:3  All 24 tasks have ended.              is right, since a mark proves it
+#     text 1:4  All 24 tasks have ended.              gives "number of no output: 24 in: ...All 24 tasks have ended."
 #
 # COUNT gets a line "number" for each number that was looked for, and "measured" for one that was not.
 
@@ -93,6 +93,12 @@ function collect(text, paragraph, only_units,   n, i, words, units, ends) {
     }
 }
 
+function belongs_to(i, paragraph) { # to that one, to its section, or to all
+    if (for_paragraph[i] ~ /:$/)
+        return index(paragraph, for_paragraph[i]) == 1
+    return for_paragraph[i] == "" || for_paragraph[i] == paragraph
+}
+
 function units_agree(i, unit) {
     if (in_unit[i] == unit)
         return 1
@@ -105,7 +111,7 @@ function is_known(word, unit, paragraph,   i, value, off) {
     if (decimals(word) > 0 || unit != "")
         off = 0.5 / 10 ^ decimals(word)
     for (i = 1; i <= n_known; i++) {
-        if (for_paragraph[i] != "" && for_paragraph[i] != paragraph)
+        if (!belongs_to(i, paragraph))
             continue
         if (!units_agree(i, unit) || fine[i] < decimals(word))
             continue
@@ -173,12 +179,12 @@ file == "exact" || file == "loose" || file == "proof" {
 file == "exact" { collect($0, "", 1) }
 file == "proof" {
     paragraph = $1
-    sub(/^[0-9]+ /, "")
+    sub(/^[0-9:]+ /, "")
     collect($0, paragraph, 0)
 }
 file == "prose" && $1 == "measured" { measured[$2] = 1 }
 file == "prose" && $1 == "text" {
     paragraph = $2
-    sub(/^text [0-9]+ +([0-9]+\. )?/, "")
+    sub(/^text [0-9:]+ +([0-9]+\. )?/, "")
     judge(strip($0, paragraph), paragraph)
 }

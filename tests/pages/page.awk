@@ -5,17 +5,19 @@
 # A page                                          gives a line for each part, in the page's order
 #
 #     ## Change it                                    head ## Change it
-#     <!-- numbers: echo 3 tasks -->                  numbers 1 echo 3 tasks
-#     The step has 3 tasks.                           text 1  The step has 3 tasks.
+#     <!-- numbers: echo 3 tasks -->                  numbers 1:1 echo 3 tasks
+#     The step has 3 tasks.                           text 1:1  The step has 3 tasks.
 #
 #     head TITLE            a heading
-#     text N PARAGRAPH      paragraph N in one line; the items of a numbered list are paragraphs that share an N
+#     text N PARAGRAPH      paragraph N in one line; the items of a numbered list are paragraphs that share an N.  N is
+#                           S:P, paragraph P of the page, in its section S
 #     run COMMAND           to be run: of a block, or of a mark "test"
 #     shown COMMAND         a command to be run that a block shows
 #     say LINE              a line that a block shows as printed
 #     about LINE            a line that a block below a mark "measured" shows as printed: its numbers need not agree
 #     edit                  a mark "test" or "by hand": something that the text tells to change is taken care of
-#     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean
+#     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean.  A mark
+#                           "section" has S: for N, and belongs to all paragraphs of section S
 #     measured N
 #     unknown KIND          a mark of no such kind.  (Of "note", and of "curves", which gallery.sh fills, nothing is
 #                           printed.)
@@ -24,7 +26,7 @@
 
 function end_paragraph() {
     if (text != "")
-        print "text " paragraph " " text
+        print "text " section ":" paragraph " " text
     text = ""
 }
 
@@ -52,8 +54,10 @@ function end_mark() {
     if (kind == "measured")
         measured = "next"
     if (kind == "numbers")
-        print "numbers " (paragraph + 1) " " line
-    if (kind !~ /^(test|by hand|measured|numbers|curves|note)$/)
+        print "numbers " section ":" (paragraph + 1) " " line
+    if (kind == "section")
+        print "numbers " section ": " line
+    if (kind !~ /^(test|by hand|measured|numbers|section|curves|note)$/)
         print "unknown " kind
 }
 
@@ -115,6 +119,7 @@ gathering {
 }
 /^#/ {
     end_paragraph()
+    section++
     print "head " $0
     next
 }
@@ -125,7 +130,7 @@ gathering {
 text == "" {
     paragraph++
     if (measured == "next")
-        print "measured " paragraph
+        print "measured " section ":" paragraph
     measured = ""
 }
 /^[0-9]+\. / { end_paragraph() } # the next item

@@ -48,6 +48,21 @@ unlisted_pages() {
 }
 finds_nothing 'tutorials/README.md lists every page once' unlisted_pages
 
+# Pages are read in the order of tutorials/README.md: "PAGE NEXT" for those above the pages to look things up in.
+list_next() {
+    sed '/^\*\*Look things up/,$d' tutorials/README.md | sed -n 's/^- .*](\([^)]*\)).*/\1/p' |
+        awk 'last != "" { print last, $0 } { last = $0 }'
+}
+lost_next() {
+    list_next >"$TMP/next"
+    enough 25 "$TMP/next" 'pages with a next one'
+    while read -r page next; do
+        case $page in 04-*) continue ;; esac # from there on students choose
+        grep -A1 '^Next: ' "tutorials/$page" | grep -qF "]($next)" || echo "tutorials/$page: Next is not $next"
+    done <"$TMP/next"
+}
+finds_nothing 'each page leads to the one below it in tutorials/README.md' lost_next
+
 # `src/...` and the like give "PAGE PATH", where a * may stand for anything, and for NAME; so does `file.c`, of some
 # folder.
 list_paths() {

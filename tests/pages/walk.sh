@@ -36,6 +36,7 @@
 # A page may carry these marks
 #
 #     numbers: COMMAND      runs it: what it prints proves numbers of the paragraph that follows
+#     section: COMMAND      the same, for all paragraphs of the section, from heading to heading
 #     measured: WHERE       numbers of the paragraph or block that follows are of that machine; nothing proves them
 #     test: COMMAND         runs it: it makes a change that the text in front or behind tells to make
 #     by hand: WHY          no test makes the change
@@ -90,7 +91,7 @@ run_commands() { # of the page, in its order: those of blocks and of marks
     grep -E '^(run|numbers) ' "$TMP/page" | while read -r kind words; do
         case $kind in
         run) run_block "$words" ;;
-        numbers) # its words are the paragraph's number and the command
+        numbers) # its words are the number of the paragraph or section, and the command
             paragraph=${words%% *}
             run_proof "$paragraph" "${words#* }"
             ;;
@@ -204,7 +205,7 @@ shown_text() { # the commands and lines of the page's blocks, and the lists that
 }
 
 prose() { # whose numbers are looked for.  What compute() is given must not come from nowhere either
-    sed -n 's/^numbers \([0-9]*\) compute /text \1 /p' "$TMP/page"
+    sed -n 's/^numbers \([0-9:]*\) compute /text \1 /p' "$TMP/page"
     grep -E '^(text|measured) ' "$TMP/page"
 }
 

@@ -29,7 +29,7 @@ without_make() { # make's variables and functions become a variable of the shell
     sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g'
 }
 typed() { # PAGE: what it lets a student type or a test do
-    awk -f tests/pages/page.awk "$1" | sed -n 's/^run //p; s/^numbers [0-9]* //p'
+    awk -f tests/pages/page.awk "$1" | sed -n 's/^run //p; s/^numbers [0-9:]* //p'
 }
 
 # Recipes and pages as scripts, which have the names of their files.
