@@ -15,7 +15,7 @@
 # What is to be read of the file, or of that of the row above, is
 #
 #     | |                              the file: where it has a line "a first reading ends here", what is above it
-#     | without `a()`, `b()` |         the same, less these functions
+#     | without `a()`, `b()` |         the same, less these parts
 #
 # or a list of
 #
