@@ -4,6 +4,7 @@
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
+#include "support_schedule.h"
 #include "support_training.h"
 
 #include <math.h>
@@ -66,13 +67,6 @@ struct tensor *new_words(struct paper *paper, struct device *device, const char 
     return tensor;
 }
 
-static void no_work(void *context, const struct task *task, uint32_t iteration)
-{
-    (void)context;
-    (void)task;
-    (void)iteration;
-}
-
 struct task *add_paper(struct paper *paper, struct lane *lane, const char *name, struct tensor *writes,
                        struct tensor *reads, struct tensor *reads_too)
 {
@@ -121,6 +115,34 @@ void expect_order(const struct list *list, const char *names)
     }
     assert_string_equal(found, names);
     free(found);
+}
+
+/* A task keeps the neighbours that it had in an edit, so they are left out. */
+static uint64_t hash_task(const struct task *task, uint64_t seed)
+{
+    uint64_t hash = hash_bytes(task, offsetof(struct task, prev), seed); /* prev and next stand before extra */
+    hash = hash_bytes(&task->extra, sizeof task->extra, hash);
+    hash = hash_bytes(task->accesses, (size_t)task->n_accesses * sizeof *task->accesses, hash);
+    hash = hash_bytes(task->args, (size_t)task->n_args * sizeof *task->args, hash);
+    return hash_bytes(task->edges, task->n_edges * sizeof *task->edges, hash);
+}
+
+uint64_t fingerprint(const struct list *list)
+{
+    const struct pool *pool = list->pool;
+    size_t per_device = (size_t)pool->machine->n_devices + 1;
+    uint64_t hash = hash_bytes(&list->tags, sizeof list->tags, list->n_levels);
+    hash = hash_bytes(&list->last_origin, sizeof list->last_origin, hash);
+    hash = hash_bytes(&list->last_message, sizeof list->last_message, hash);
+    if (list->peak) { /* place() has set it */
+        hash = hash_bytes(list->peak, per_device * sizeof *list->peak, hash);
+        hash = hash_bytes(list->peak_total, per_device * sizeof *list->peak_total, hash);
+    }
+    for (size_t i = 0; i < pool->n; i++)
+        hash = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], hash);
+    for (size_t i = 0; i < list->n; i++)
+        hash = hash_task(list->tasks[i], hash);
+    return hash;
 }
 
 void expect_number(const char *what, double found, double expected)

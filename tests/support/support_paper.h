@@ -51,6 +51,9 @@ struct simulation *simulate_durations(const struct list *list, const double *sec
 /* Fails unless the list has tasks of these names, with a space between two, each at the position that it says. */
 void expect_order(const struct list *list, const char *names);
 
+/* All bytes of the list, its tasks and its pool's tensors as one number, but not where tasks stand in an open edit. */
+uint64_t fingerprint(const struct list *list);
+
 /* Fails unless |found - expected| is at most 1e-9 of expected. */
 void expect_number(const char *what, double found, double expected);
 

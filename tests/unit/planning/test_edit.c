@@ -11,6 +11,7 @@
  */
 #include "planning/pass/pass.h"
 #include "tests/support/support_paper.h"
+#include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 
 /*     f   compute   a <- w         w persists; a, b and c have 2048 bytes
@@ -207,40 +208,161 @@ TEST(undo_leaves_nothing)
 {
     struct diamond diamond = new_diamond();
     struct paper *paper = &diamond.paper;
-    size_t n = paper->pool->n;
     struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
+    uint64_t before = fingerprint(paper->list);
     struct edit *edit = open_edit(paper->list);
     struct task *slice[3];
     assert_true(sink_task(edit, diamond.g, diamond.h));
     set_home(edit, diamond.w, paper->host);
+    struct tensor *mirrored = mirror_tensor(edit, diamond.w, paper->device);
+    make_transient(edit, diamond.w);
+    make_persistent(edit, diamond.b);
+    set_exclusive(edit, part);
     struct tensor *tensor = new_words(paper, paper->device, "x", 512, TRANSIENT);
     repoint_task(edit, diamond.g, diamond.a, tensor);
     assert_int_equal(cut_task(edit, diamond.h, 3, slice), 3);
     insert_behind(edit, diamond.f);
     stand_in(edit, repeat_task(edit, diamond.f), diamond.f);
+    replace_on_host(edit, diamond.i, paper->host->lanes[LANE_CPU], (struct tensor *[]){mirrored, tensor, tensor});
     assert_ptr_equal(diamond.g->accesses[1].tensor, tensor);
     assert_ptr_equal(part->device, paper->host);
+    assert_false(part->persistent);
     undo_edit(edit);
     expect_order(paper->list, "f g h i");
-    assert_ptr_equal(diamond.g->accesses[1].tensor, diamond.a);
-    assert_ptr_equal(diamond.w->device, paper->device);
-    assert_ptr_equal(part->device, paper->device);
-    assert_int_equal(paper->pool->n, n + 1);
-    for (size_t i = 0; i < paper->pool->n; i++) { /* each storage knows the views that are left, and no others */
-        size_t views = 0;                         /* tensors of the pool in the storage */
-        size_t chained = 0;                       /* tensors that its chain of views leads to */
-        const struct tensor *storage = paper->pool->tensors[i];
-        for (size_t k = 0; k < paper->pool->n; k++)
-            if (paper->pool->tensors[k]->storage == storage)
-                views++;
-        for (const struct tensor *one = storage; one && storage->storage == storage; one = one->view) {
-            assert_ptr_equal(one->storage, storage);
-            chained++;
-        }
-        assert_int_equal(chained, views);
+    assert_true(fingerprint(paper->list) == before);
+    end_paper(paper);
+}
+
+/* The list is looked at, edited and undone as if the edit had been committed, and then the edit is undone. */
+TEST(a_preview_is_undone)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    uint64_t before = fingerprint(list);
+    struct edit *edit = open_edit(list);
+    insert_before(edit, diamond.f);
+    struct task *first = add_named(&diamond, "first");
+    drop_task(edit, diamond.i);
+    assert_true(sink_task(edit, diamond.g, diamond.h));
+    preview_edit(edit);
+    expect_order(list, "first f h g");
+    uint64_t previewed = fingerprint(list);
+    struct edit *later = open_edit(list);
+    drop_task(later, first);
+    insert_behind(later, diamond.g);
+    add_named(&diamond, "last");
+    assert_true(sink_task(later, diamond.h, diamond.g));
+    undo_edit(later);
+    expect_order(list, "first f h g");
+    assert_true(fingerprint(list) == previewed);
+    undo_edit(edit);
+    expect_order(list, "f g h i");
+    assert_true(fingerprint(list) == before);
+    end_paper(&diamond.paper);
+}
+
+static void expect_obstacle(const struct edit *edit, struct obstacle expected)
+{
+    const struct obstacle *found = last_obstacle(edit);
+    assert_ptr_equal(found->first, expected.first);
+    assert_ptr_equal(found->second, expected.second);
+    assert_ptr_equal(found->over, expected.over);
+    assert_ptr_equal(found->on_way, expected.on_way);
+}
+
+TEST(an_obstacle_says_what_is_in_the_way)
+{
+    struct diamond diamond = new_diamond();
+    struct list *list = diamond.paper.list;
+    struct task *f = diamond.f, *g = diamond.g, *h = diamond.h, *i = diamond.i;
+    struct task *end = add_named(&diamond, "end");
+    add_after(list, end, h, SAME_STEP);
+    struct edit *edit = open_edit(list);
+    assert_false(sink_task(edit, f, h));
+    expect_obstacle(edit, (struct obstacle){.first = f, .second = g, .over = diamond.a, .on_way = g});
+    assert_false(hoist_task(edit, i, g));
+    expect_obstacle(edit, (struct obstacle){.first = h, .second = i, .over = diamond.c, .on_way = h});
+    assert_true(hoist_task(edit, end, i));
+    assert_false(hoist_task(edit, end, g));
+    expect_obstacle(edit, (struct obstacle){.first = h, .second = end, .over = NULL, .on_way = h});
+    assert_false(hoist_task(edit, f, g));
+    assert_null(last_obstacle(edit)->on_way);
+    assert_ptr_equal(last_obstacle(edit)->second, f);
+    undo_edit(edit);
+    end_paper(&diamond.paper);
+}
+
+enum wish { NO_WISH, WISH_PERSISTENT, WISH_PERSISTENT_AND_BACK, WISH_EXCLUSIVE };
+
+/* Of a list in which `a` is no longer used when `c` is made: do the two lie at one address?
+ *
+ *     f   a         g   b <- a         h   c <- b         i   d <- c
+ */
+static bool lie_at_one_address(enum wish wish)
+{
+    struct paper paper = new_paper(1, &slow_speeds);
+    struct lane *compute = paper.device->lanes[LANE_COMPUTE];
+    struct tensor *tensors[4];
+    for (int i = 0; i < 4; i++) {
+        tensors[i] = new_words(&paper, paper.device, (const char *[]){"a", "b", "c", "d"}[i], 512, TRANSIENT);
+        add_paper(&paper, compute, (const char *[]){"f", "g", "h", "i"}[i], tensors[i], i ? tensors[i - 1] : NULL,
+                  NULL);
     }
-    uint64_t last = diamond.i->extra.origin;
-    assert_int_equal(add_named(&diamond, "next")->extra.origin, last + 1);
+    struct tensor *part = new_view(paper.pool, tensors[0], "a.part", 128, SHAPE(256));
+    struct edit *edit = open_edit(paper.list);
+    if (wish == WISH_EXCLUSIVE)
+        set_exclusive(edit, part);
+    if (wish == WISH_PERSISTENT || wish == WISH_PERSISTENT_AND_BACK)
+        make_persistent(edit, tensors[0]);
+    assert_int_equal(part->persistent, tensors[0]->persistent);
+    if (wish == WISH_PERSISTENT_AND_BACK)
+        make_transient(edit, tensors[0]);
+    assert_int_equal(part->persistent, wish == WISH_PERSISTENT);
+    commit_edit(edit);
+    finish_paper(&paper);
+    bool shared = tensors[0]->slab == tensors[2]->slab && tensors[0]->address == tensors[2]->address;
+    end_paper(&paper);
+    return shared;
+}
+
+TEST(persistent_and_exclusive_tensors_share_no_bytes)
+{
+    assert_true(lie_at_one_address(NO_WISH));
+    assert_false(lie_at_one_address(WISH_PERSISTENT));
+    assert_true(lie_at_one_address(WISH_PERSISTENT_AND_BACK));
+    assert_false(lie_at_one_address(WISH_EXCLUSIVE));
+}
+
+TEST(a_task_of_the_host_takes_the_place_of_another)
+{
+    struct diamond diamond = new_diamond();
+    struct paper *paper = &diamond.paper;
+    struct lane *lane = paper->host->lanes[LANE_CPU];
+    struct tensor *b = new_words(paper, paper->host, "b", 512, PERSISTENT);
+    struct tensor *a = new_words(paper, paper->host, "a", 512, PERSISTENT);
+    uint64_t origin = diamond.g->extra.origin;
+    diamond.g->extra.on_host = (struct host_version){.function = no_work, .seconds = 3};
+    diamond.g->flops = 1000;
+    diamond.g->extra.gate = GATE_WAITS;
+    size_t bytes = diamond.g->bytes;
+    struct edit *edit = open_edit(paper->list);
+    struct task *mine = replace_on_host(edit, diamond.g, lane, (struct tensor *[]){b, a});
+    add_named(&diamond, "next");
+    commit_edit(edit);
+    expect_order(paper->list, "f g next h i");
+    assert_ptr_equal(paper->list->tasks[1], mine);
+    assert_ptr_equal(mine->lane, lane);
+    assert_true(mine->function == no_work);
+    assert_int_equal(mine->extra.origin, origin);
+    assert_int_equal(mine->extra.gate, GATE_WAITS);
+    assert_int_equal(mine->bytes, bytes);
+    assert_close(mine->extra.seconds, 3, 0);
+    assert_close(mine->flops, 1000, 0);
+    assert_int_equal(mine->n_accesses, 2);
+    assert_ptr_equal(mine->accesses[0].tensor, b);
+    assert_int_equal(mine->accesses[0].mode, ACCESS_WRITE);
+    assert_ptr_equal(mine->accesses[1].tensor, a);
+    assert_int_equal(mine->accesses[1].mode, ACCESS_READ);
     end_paper(paper);
 }
 

@@ -366,21 +366,6 @@ TEST(a_list_of_30000_tasks_takes_little_time_and_memory)
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
-/* All that trying a list could change, as one number. */
-static uint64_t fingerprint(const struct list *list)
-{
-    const struct pool *pool = list->pool;
-    uint64_t hash = hash_bytes(list->peak, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak, list->n_levels);
-    hash = hash_bytes(list->peak_total, ((size_t)pool->machine->n_devices + 1) * sizeof *list->peak_total, hash);
-    for (size_t i = 0; i < pool->n; i++)
-        hash = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], hash);
-    for (size_t i = 0; i < list->n; i++) {
-        hash = hash_bytes(list->tasks[i], sizeof *list->tasks[i], hash);
-        hash = hash_bytes(list->tasks[i]->edges, list->tasks[i]->n_edges * sizeof(struct edge), hash);
-    }
-    return hash;
-}
-
 /* The forecast is what then happens. */
 static void expect_forecast(const struct forecast *forecast, const struct list *list, const struct costs *costs)
 {
