@@ -6,6 +6,7 @@
  * YARD_TESTS=test leaves those that `make test` runs, YARD_TESTS=check the others.
  */
 #include "child.h"
+#include "trainer/base/array.h" /* brings: COMPARE */
 
 #include <sys/resource.h>
 #include <time.h>
@@ -84,10 +85,10 @@ static int print_timing(void **unused)
 
 /* ---- main -------------------------------------------------------------------------------------------------------- */
 
-static int in_order_of_file(const void *a, const void *b)
+static int in_order_of_file(const void *one, const void *other)
 {
-    const struct known *x = a, *y = b;
-    return x->line - y->line;
+    const struct known *test = one, *other_test = other;
+    return COMPARE(test->line, other_test->line);
 }
 
 static const struct known *find(const char *name, bool test)

@@ -83,6 +83,6 @@ json_t *last_line(const char *path);
 struct outcome run_self(const char *name);
 
 /* The case ends with `code`, and its messages contain the parts (up to a NULL) one behind another. */
-void expect_case(const char *name, int code, const char *part, ...);
+void expect_case(const char *name, int code, const char *part, ...) __attribute__((sentinel));
 
 #endif

@@ -16,28 +16,66 @@
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 
-TEST(each_command_of_ckpt_says_what_it_did)
+/* small_state() cut for three devices: the path of a new checkpoint of this name. */
+static const char *cut_in_three(const char *saved, const char *name)
 {
-    char *saved = small_state("commands");
-    char *other = temp_path("other");
-    char *bin = temp_path("m.bin");
-    char *hf = temp_path("hf");
+    char *path = temp_path(name);
+    expect_yard(EXIT_OK, "dp=3,pp=1,tp=1, zero 3", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, path);
+    return path;
+}
+
+TEST(a_state_is_listed)
+{
+    char *saved = small_state("listed");
     expect_yard(EXIT_OK, "h.0.attn.c_attn.weight       value   [24, 8]        rows in 3", "ckpt ls '%s'", saved);
     expect_yard(EXIT_OK, "\"sections\": 3", "ckpt ls --json '%s'", saved);
-    expect_yard(EXIT_OK, "sound", "ckpt verify '%s'", saved);
-    expect_yard(EXIT_OK, "dp=3,pp=1,tp=1, zero 3", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved, other);
+    free(saved);
+}
+
+TEST(a_state_is_cut_anew)
+{
+    char *saved = small_state("cut-anew");
+    const char *other = cut_in_three(saved, "cut-anew-in-three");
     expect_yard(EXIT_USAGE, "is a folder with files in it", "ckpt reshard '%s' '%s' --mesh dp=3 --zero 3", saved,
                 other);
     expect_yard(EXIT_OK, ": 0 of ", "ckpt diff '%s' '%s'", saved, other);
+    free(saved);
+}
+
+TEST(a_plan_says_what_would_be_read)
+{
+    char *saved = small_state("planned");
+    const char *other = temp_path("other");
     expect_yard(EXIT_USAGE, "use tp=2", "ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other);
     expect_yard(EXIT_OK, "\"from_offset\": 0", "ckpt reshard '%s' '%s' --plan --json", saved, other);
-    expect_yard(EXIT_OK, "Hugging Face's form", "ckpt export '%s' '%s'", saved, hf);
+    free(saved);
+}
+
+TEST(a_state_is_exported_in_two_forms)
+{
+    char *saved = small_state("exported");
+    const char *other = cut_in_three(saved, "exported-in-three");
+    char *bin = temp_path("m.bin");
+    expect_yard(EXIT_OK, "Hugging Face's form", "ckpt export '%s' '%s'", saved, temp_path("hf"));
     expect_yard(EXIT_OK, "llm.c's form", "ckpt export '%s' '%s'", other, bin);
     expect_yard(EXIT_IO, "is not a checkpoint: give the folder that --save wrote", "ckpt verify '%s'", bin);
-    expect_yard(EXIT_USAGE, "say ls, verify, diff, reshard or export", "ckpt lst '%s'", saved);
+    free(saved);
+}
+
+TEST(an_unknown_command_of_ckpt_is_refused)
+{
+    expect_yard(EXIT_USAGE, "say ls, verify, diff, reshard or export", "ckpt lst nowhere");
+}
+
+TEST(a_damaged_state_is_not_sound)
+{
+    char *saved = small_state("damaged");
+    const char *other = cut_in_three(saved, "damaged-in-three");
     char *file = lasting("%s/rank-2.safetensors", other);
     size_t n;
     char *bytes = read_whole(file, &n);
+    expect_yard(EXIT_OK, "sound", "ckpt verify '%s'", saved);
+    expect_yard(EXIT_OK, "sound", "ckpt verify '%s'", other);
     bytes[n - 1] ^= 1;
     overwrite(file, bytes, n);
     expect_yard(EXIT_FAILED, "is damaged: tensor", "ckpt verify '%s'", other);
