@@ -235,7 +235,7 @@ format: ## Puts the sources into the project's layout, with clang-format 14.
 	clang-format -i $(C_FILES)
 
 PROGRAMS = yard yard-core yard-debug yard-asan yard-tsan
-clean: ## Removes all that was made.
+clean: ## Removes build/ and the programs here.  A folder of BUILD= may have other files: it stays.
 	rm -rf build $(PROGRAMS)
 
 help: ## Prints this list.

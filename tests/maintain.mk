@@ -34,6 +34,15 @@ tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads 
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
+# `make asan` takes 10 minutes and more.  A driver keeps memory until the program ends, so the training looks for no
+# leaks.
+SHORT_ASAN = edit place
+asan-short: ## Builds ./yard-asan, runs two test programs and a training with many techniques with it: under 3 minutes.
+	+@$(ASAN) TESTS='$(SHORT_ASAN:%=build/asan/tests/test_%)' test
+	@rm -rf build/asan/short.snap build/asan/short.trace
+	ASAN_OPTIONS=detect_leaks=0 ./yard-asan train --model tiny -d 0:0/2 --mesh dp=2 --zero 3 --overlap all-cpu \
+	    --recompute full --swap auto --clip 0 --snapshot build/asan/short.snap --trace build/asan/short.trace --steps 9
+
 oclgrind: $(YARD) | $(SHARED)/packages-oclgrind ## Runs all kernels under oclgrind: races, stray accesses.
 	@tests/lib/run.sh $(BUILD)/tests tests/scripts/oclgrind.sh
 
@@ -83,5 +92,5 @@ counts: ## Writes how many lines the sources have into README.md and tutorials/r
 modules: ## Prints in which sequence the folders stand in their table, and where passes run.
 	@$(MODULES) -v as=modules $(REGISTERED)
 
-.PHONY: drivers kills fuzz tsan oclgrind labs-check gpu gpu-pack distro periods gallery papers tidy format-check counts
-.PHONY: modules
+.PHONY: drivers kills fuzz tsan asan-short oclgrind labs-check gpu gpu-pack distro periods gallery papers
+.PHONY: tidy format-check counts modules
