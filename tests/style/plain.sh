@@ -58,6 +58,8 @@ finds_nothing 'no static function of src has the name of a public one' shadows '
 finds_nothing 'no static function of a test has the name of a public one of src or tests/support' \
     shadows 'src/*/*/*.[ch] tests/support/*.[ch]' tests/unit/*/*.c
 
+finds_nothing 'no static function stands in two files of src' awk -f tests/style/twice.awk src/*.c src/*/*/*.c
+
 finds_nothing 'names that comments mention exist' awk -f tests/style/comments.awk -f tests/style/comment_names.awk \
     src/*.c src/*/*/*.[ch] cl/*.cl cl/*.h tests/support/*.[ch] tests/unit/*/*.c
 
@@ -91,7 +93,7 @@ functions_elsewhere() {
     while read -r test files function; do
         for file in $(echo "$files" | tr ',' ' '); do
             cat src/*/*/"$file" cl/"$file" tests/*/"$file" 2>/dev/null
-        done | grep -q "\b$function(" || echo "$test: there is no $function() in $files"
+        done | grep -Eq "(^|[^a-z_0-9])$function\(" || echo "$test: there is no $function() in $files"
     done <"$TMP/faults"
 }
 finds_nothing 'functions in which tests say how to see them fail are in the files that they name' functions_elsewhere
