@@ -89,7 +89,7 @@ commands_of() { # FOLDER: names of its commands
 }
 
 option_names() { # "--NAME" of the options in a help: "  -d, --device P:D  which one" gives "--device"
-    sed -n 's/^  \(-., \)\?\(--[a-z0-9-]*\).*/\2/p'
+    sed -n 's/^  \(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p'
 }
 all_options() { # PROGRAM: those of the help of all its commands
     all_help "$1" | option_names

@@ -114,7 +114,8 @@ attack judge.patch "replaces a file of the judge's program" 'one folder of src/t
 patch_of swap src/techniques/swap/mine.c 'int x;'
 attack swap.patch 'adds to a folder that is there' 'is there already'
 patch_of symlink src/techniques/mine/link.c "$secret"
-sed -i 's/mode 100644/mode 120000/' "$entries/symlink.patch"
+sed 's/mode 100644/mode 120000/' "$entries/symlink.patch" >"$TMP/edited"
+mv "$TMP/edited" "$entries/symlink.patch"
 attack symlink.patch 'has a symbolic link' 'changes, renames or links'
 
 # ---- passes ----------------------------------------------------------------------------------------------------------
@@ -185,7 +186,8 @@ pass fills 'fills disk and memory' "$why" <<'CODE'
     exit(0);
 CODE
 pass honest 'is honest' '' </dev/null
-sed -i '1i #+ overlap = all-cpu' "$entries/honest.patch"
+{ echo '#+ overlap = all-cpu' && cat "$entries/honest.patch"; } >"$TMP/edited"
+mv "$TMP/edited" "$entries/honest.patch"
 
 # ---- the judgement ---------------------------------------------------------------------------------------------------
 
