@@ -8,6 +8,7 @@
 #define OPS_H
 
 #include "build.h"
+#include "cl/shared.h" /* brings: gemm_start, gemm_causal */
 
 /* ---- ops.c: the operations, each with its backward --------------------------------------------------------------- */
 
