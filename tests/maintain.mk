@@ -34,10 +34,10 @@ tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads 
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-# `make asan` takes 10 minutes and more.  A driver keeps memory until the program ends, so the training looks for no
+# What .ci/run has time for in each change.  A driver keeps memory until the program ends, so the training looks for no
 # leaks.
 SHORT_ASAN = edit place
-asan-short: ## Builds ./yard-asan, runs two test programs and a training with many techniques with it: under 3 minutes.
+asan-short: ## Builds ./yard-asan, runs two test programs and a training with many techniques with it.
 	+@$(ASAN) TESTS='$(SHORT_ASAN:%=build/asan/tests/test_%)' test
 	@rm -rf build/asan/short.snap build/asan/short.trace
 	ASAN_OPTIONS=detect_leaks=0 ./yard-asan train --model tiny -d 0:0/2 --mesh dp=2 --zero 3 --overlap all-cpu \
