@@ -2,10 +2,13 @@
 #include "base.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 
-static pthread_mutex_t cleanups_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Set while a thread changes the list of cleanups.  A mutex would not do: a signal's handler may not use one. */
+static atomic_flag cleanups_lock = ATOMIC_FLAG_INIT;
 static struct cleanup *cleanups; /* guarded by cleanups_lock; the last registered comes first */
 
 /* A call of attempt() that is under way. */
@@ -18,38 +21,46 @@ static _Thread_local struct attempt *attempting; /* the innermost one on this th
  * changes between setjmp() and longjmp() has no certain value afterwards (C11, 7.13.2.1). */
 static _Thread_local struct problem *caught_problem;
 
+static void lock_cleanups(void)
+{
+    while (atomic_flag_test_and_set(&cleanups_lock))
+        sched_yield();
+}
+
+static void unlock_cleanups(void) { atomic_flag_clear(&cleanups_lock); }
+
 void on_fail(struct cleanup *cleanup)
 {
-    pthread_mutex_lock(&cleanups_lock);
+    lock_cleanups();
     cleanup->attempt = attempting;
     cleanup->next = cleanups;
     cleanups = cleanup;
-    pthread_mutex_unlock(&cleanups_lock);
+    unlock_cleanups();
 }
 
 void cancel_on_fail(struct cleanup *cleanup)
 {
-    pthread_mutex_lock(&cleanups_lock);
+    lock_cleanups();
     struct cleanup **link = &cleanups;
     while (*link && *link != cleanup)
         link = &(*link)->next;
     if (*link)
         *link = cleanup->next;
-    pthread_mutex_unlock(&cleanups_lock);
+    unlock_cleanups();
 }
 
 /* Takes the first cleanup that was registered in that attempt off the list; attempt NULL: the first of all.  NULL:
  * there is none. */
 static struct cleanup *take_cleanup(const struct attempt *attempt)
 {
-    pthread_mutex_lock(&cleanups_lock);
+    lock_cleanups();
     struct cleanup **link = &cleanups;
     while (attempt && *link && (*link)->attempt != attempt)
         link = &(*link)->next;
     struct cleanup *taken = *link;
     if (taken)
         *link = taken->next;
-    pthread_mutex_unlock(&cleanups_lock);
+    unlock_cleanups();
     return taken;
 }
 
@@ -133,19 +144,19 @@ struct problem *attempt(void (*work)(void *), void *argument)
         work(argument);
         caught_problem = NULL; /* an attempt() inside of `work` may have left one */
     }
-    pthread_mutex_lock(&cleanups_lock);
+    lock_cleanups();
     /* After a success the cleanups that `work` has left belong to the attempt around this one. */
     for (struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
         if (cleanup->attempt == &this_attempt)
             cleanup->attempt = this_attempt.outer;
-    pthread_mutex_unlock(&cleanups_lock);
+    unlock_cleanups();
     attempting = this_attempt.outer;
     return caught_problem;
 }
 
 void clean_up_in_handler(void)
 {
-    if (pthread_mutex_trylock(&cleanups_lock) != 0)
+    if (atomic_flag_test_and_set(&cleanups_lock))
         return; /* another thread is changing the list; the next writer of a file removes its stray temporaries */
     for (const struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
         cleanup->run(cleanup->argument);

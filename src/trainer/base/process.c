@@ -15,7 +15,7 @@
  * shell ignores it for jobs in the background, but a user who sends it to this process by its number means it.
  *
  * The handler may interrupt any instruction of any thread.  So it leaves errno as it was, and calls only what POSIX
- * allows in handlers, with one exception: pthread_mutex_trylock(), in clean_up_in_handler(), which never waits.
+ * allows in handlers.
  */
 #include "base.h"
 
@@ -54,6 +54,13 @@ static void say_plainly(const char *text)
     write_plainly(text);
 }
 
+_Noreturn void end_in_handler(enum exit_code code, const char *line)
+{
+    say_plainly(line);
+    clean_up_in_handler();
+    _Exit((int)code);
+}
+
 bool interrupted(void) { return interrupts[0] || interrupts[1]; }
 
 /* The user is told once that the program ends after what it is at. */
@@ -88,12 +95,8 @@ static void interrupt_by(int signal_number, const siginfo_t *from)
         tell_what_is_finished(signal_number);
         return;
     }
-    if (again)
-        say_plainly("yard: interrupted again: ended at once; what was saved before is whole\n");
-    else
-        say_plainly("yard: interrupted\n");
-    clean_up_in_handler();
-    _Exit(EXIT_INTERRUPTED);
+    end_in_handler(EXIT_INTERRUPTED, again ? "yard: interrupted again: ended at once; what was saved before is whole\n"
+                                           : "yard: interrupted\n");
 }
 
 static void handle_interrupt(int signal_number, siginfo_t *from, void *context)

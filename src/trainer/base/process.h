@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "error.h"
+
 /* How the user called this program, such as "./yard": for commands that messages tell the user to type. */
 extern const char *program_name;
 
@@ -19,6 +21,10 @@ void defer_interrupts(const char *what);
 /* Installs our handlers anew for those signals that the OpenCL driver's compiler has replaced them for. */
 void take_signals_back(void);
 bool interrupted(void);
+
+/* For a signal's handler, which may not call fail(): prints the line, runs all cleanups (error.h), and ends the
+ * program with `code`. */
+_Noreturn void end_in_handler(enum exit_code code, const char *line);
 
 /* Forks this process, which must have a single thread.  Returns true in the child, at once.  Returns false in the
  * parent after the child has ended, with *status as waitpid() gives it.  Until then the parent hands the signals above

@@ -90,10 +90,11 @@ char *read_whole(const char *path, size_t *size)
     return text;
 }
 
+/* The handler of SIGBUS, which may come in the middle of any function: so fail() may not be called here. */
 static void mapping_failed(int signal)
 {
     (void)signal;
-    fail(EXIT_FAILED, "a text became shorter while it was read, or its disk failed: begin again");
+    end_in_handler(EXIT_FAILED, "yard: a text became shorter while it was read, or its disk failed: begin again\n");
 }
 
 size_t map_large(const char *path, char **memory)

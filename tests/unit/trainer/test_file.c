@@ -611,6 +611,29 @@ TEST(publish_replaces)
     }
 }
 
+/* A text is mapped while a file is written, and another program cuts the text. */
+static void read_a_text_that_is_cut(void *written)
+{
+    char *path = write_file("cut", "", 0), *memory = NULL;
+    assert_int_equal(truncate(path, 64 << 20), 0);
+    size_t size = map_large(path, &memory);
+    assert_int_equal(size, 64 << 20);
+    write_bytes(open_writer(written), "new", 3);
+    assert_int_equal(truncate(path, 0), 0);
+    fputc(memory[size - 1], stderr);
+}
+
+static void attempt_to_read(void *written) { attempt(read_a_text_that_is_cut, written); }
+
+TEST(a_text_that_is_cut_ends_the_program)
+{
+    char *path = write_file("kept_too", "old", 3);
+    expect_refusal(read_a_text_that_is_cut, path, EXIT_FAILED, "a text became shorter while it was read");
+    expect_refusal(attempt_to_read, path, EXIT_FAILED, "a text became shorter while it was read");
+    assert_true(holds(path, "old"));
+    assert_int_equal(count_temporaries(path), 0);
+}
+
 TEST(publish_follows_links)
 {
     char *file = write_file("behind", "old", 3), *soft = temp_path("link");
