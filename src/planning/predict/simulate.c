@@ -455,7 +455,7 @@ static void run_clock(struct simulator *simulator)
     CHECK(simulator->stop, "%d iterations ended: the list deadlocks", simulator->result->steps);
 }
 
-struct problem *simulate_list(const struct list *list, const struct costs *costs, struct simulation **out)
+struct problem *simulate_list(const struct list *list, const struct costs *costs, struct simulation **simulation)
 {
     struct simulation *result = allocate(1, sizeof *result);
     struct machine *machine = list->pool->machine;
@@ -474,7 +474,7 @@ struct problem *simulate_list(const struct list *list, const struct costs *costs
     run_clock(&simulator);
     sum_up_pattern(&simulator);
     free_simulator(&simulator);
-    *out = result;
+    *simulation = result;
     return NULL;
 }
 

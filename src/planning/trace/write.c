@@ -137,14 +137,14 @@ static void copy_tables(struct trace_writer *writer, const struct trace_header *
 /* The file is filled under another name and renamed: a program that waits for it finds it with its tables, and a viewer
  * that still shows the last run's file keeps that one.  It is locked before it has the name, and so is the file that
  * has the name until then: a second run is refused at any moment. */
-struct trace_writer *trace_create(const char *name, const struct trace *given, uint64_t capacity)
+struct trace_writer *trace_create(const char *path, const struct trace *given, uint64_t capacity)
 {
     if (given->header.n_lanes > TRACE_MAX_LANES)
         fail(EXIT_USAGE, "the list has %u lanes, but a trace has room for %d: take fewer devices",
              given->header.n_lanes, TRACE_MAX_LANES);
-    int old = open_locked("--trace", name, O_RDONLY);
-    expect_own_kind("--trace", name, KIND_TRACE, "trace that yard wrote");
-    struct writer *file = open_writer(name);
+    int old = open_locked("--trace", path, O_RDONLY);
+    expect_own_kind("--trace", path, KIND_TRACE, "trace that yard wrote");
+    struct writer *file = open_writer(path);
     struct trace_header header = make_header(&given->header, MAX(capacity, 1));
     struct trace_writer *writer = allocate(1, sizeof *writer);
     writer->size = header.records_at + header.capacity * sizeof *writer->ring;
@@ -152,13 +152,13 @@ struct trace_writer *trace_create(const char *name, const struct trace *given, u
     writer->n_tasks = header.n_tasks;
     writer->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
     if (writer->fd < 0 || fchmod(writer->fd, 0600) != 0)
-        fail(EXIT_IO, "cannot write the trace %s: %s", name, strerror(errno));
-    lock_file("--trace", name, writer->fd);
-    map_file(writer, name);
+        fail(EXIT_IO, "cannot write the trace %s: %s", path, strerror(errno));
+    lock_file("--trace", path, writer->fd);
+    map_file(writer, path);
     writer->ring = PART_OF(struct trace_record, writer->header, header.records_at);
     copy_tables(writer, &header, given);
     *writer->header = header;
-    take_trace_name(file, name, old);
+    take_trace_name(file, path, old);
     return writer;
 }
 

@@ -12,7 +12,7 @@ void export_safetensors(struct checkpoint *checkpoint, const char *path, enum te
 
 /* Writes a folder with the model in Hugging Face's GPT-2 form.  tokenizer: what tokenizer_to_json() returned; NULL: no
  * tokenizer is written.  end: what end_of_text() returned. */
-void export_huggingface(struct checkpoint *checkpoint, const char *folder, const json_t *tokenizer, int end);
+void export_huggingface(struct checkpoint *checkpoint, const char *path, const json_t *tokenizer, int end);
 
 /* Writes one file with the model in llm.c's form. */
 void export_llmc(struct checkpoint *checkpoint, const char *path);

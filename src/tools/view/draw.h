@@ -159,7 +159,7 @@ struct sign {
 };
 
 enum { MOST_SIGNS = 19 };
-size_t fill_signs(const struct view *view, struct sign signs[MOST_SIGNS]); /* returns how many there are */
+size_t fill_signs(const struct view *view, struct sign all[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *view, struct box box);
 extern const char *const life_name[];                     /* by enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *view, struct canvas *canvas); /* lays out, and draws the whole picture */

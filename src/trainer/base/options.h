@@ -136,7 +136,7 @@ const char *taker_of(const struct option_table *table, const struct option *opti
 
 /* Half a sentence about a foreign word (module.h): what yard calls it, or why yard has nothing like it.  `dashes` is
  * written before names of options.  NULL: no folder knows the word.  The caller frees the text. */
-char *explain_foreign(const struct option_table *table, unsigned command, const char *word, const char *dashes);
+char *explain_foreign(const struct option_table *table, unsigned command, const char *typed, const char *dashes);
 
 /* ---- options_help.c: the help ------------------------------------------------------------------------------------ */
 

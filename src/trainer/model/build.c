@@ -41,14 +41,14 @@ struct op *record_op(struct builder *b, const char *name, gradient_rule *weights
     return op;
 }
 
-void backward(struct builder *b, int unit, enum computation computation)
+void backward(struct builder *b, int unit, enum computation which)
 {
     begin_unit(b, unit);
     for (size_t i = b->tape->n; i-- > 0;) {
         const struct op *op = &b->tape->ops[i];
-        if (op->unit == unit && op->weights && computation != INPUT_GRADIENT)
+        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
             op->weights(b, op);
-        if (op->unit == unit && op->inputs && computation != WEIGHT_GRADIENT)
+        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
             op->inputs(b, op);
     }
     end_unit(b);

@@ -22,7 +22,7 @@ void free_feeds(struct trainer *trainer);
 struct feed *train_feed(const struct trainer *trainer, int micro, int dp_rank);
 
 /* The host_function of batch.prepare; like the others that fill batches, it is given a struct feed. */
-void prepare_batch(void *feed, const struct task *task, uint32_t iteration);
+void prepare_batch(void *argument, const struct task *task, uint32_t iteration);
 
 /* A task that fills a batch begins with the first of these, which returns where the tokens are, and ends with the
  * second: see feed.c. */
