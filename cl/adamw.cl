@@ -21,7 +21,7 @@
  *     CONTROL_ONE_MINUS_BETA1     1 - beta1                CONTROL_INV_SQRT_CORRECTION2    1 / sqrt(correction2)
  *     CONTROL_ONE_MINUS_BETA2     1 - beta2                CONTROL_CLIP                    0 for none
  *
- * norm_finish writes `state` (enum state_word).  `side`, unless it is NULL, says where the update runs this time
+ * norm_finish writes `verdict` (enum verdict_word).  `side`, unless it is NULL, says where the update runs this time
  * (side_bit in shared.h).
  *
  * The optimizer may also run on the host (an offloaded optimizer), and must give the same bits there: only + - * / and
@@ -33,13 +33,13 @@ KERNEL void adamw(global float *p,             /* (n) parameters */
                   global float *v,             /* (n) */
                   const global float *g,       /* (n) gradient */
                   const global float *control, /* (CONTROL_SIZE) */
-                  const global float *state,   /* (STATE_SIZE) */
+                  const global float *verdict, /* (VERDICT_SIZE) */
                   int n, int n_decay,
                   const global int *side) /* (1), or NULL */
 {
-    if (state[STATE_HALTED] != 0 || (side && (*side & SIDE_CPU)))
+    if (verdict[VERDICT_HALTED] != 0 || (side && (*side & SIDE_CPU)))
         return;
-    float scale = state[STATE_SCALE];
+    float scale = verdict[VERDICT_SCALE];
     float beta1 = control[CONTROL_BETA1], one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1];
     float beta2 = control[CONTROL_BETA2], one_minus_beta2 = control[CONTROL_ONE_MINUS_BETA2];
     float decay = control[CONTROL_DECAY], eps = control[CONTROL_EPS];

@@ -12,10 +12,10 @@
  * upper half of the sums is added to the lower half until one is left.  A CPU keeps them in vectors, a GPU in
  * work-items: the additions are the same, and so are the bits.
  *
- * A norm or a loss that is not finite (a diverged run, a broken kernel) sets `halted`, and from then on adamw changes
- * nothing: the parameters are still those from before the bad step, so it can be replayed under a debugger.  The host
- * clears it.  Without clipping, no update waits for the norm: they wait for norm_finish of no blocks, which looks at
- * the losses alone, and a norm that is not finite halts the next step.
+ * A norm or a loss that is not finite (a diverged run, a broken kernel) sets VERDICT_HALTED, and from then on adamw
+ * changes nothing: the parameters are still those from before the bad step, so it can be replayed under a debugger.
+ * Whoever replays a step clears it first.  Without clipping, no update waits for the norm: they wait for norm_finish of
+ * no blocks, which looks at the losses alone, and a norm that is not finite halts the next step.
  */
 
 #define NORM_SUMS MOST_STRIDE
@@ -49,7 +49,7 @@ KERNEL void norm_blocks(global float *partial,    /* (ceil(n / NORM_BLOCK)) */
 
 /* One work-group: all its work-items load, and one adds.  Its sum is Kahan's compensated sum, where `lost` is what the
  * last addition rounded off, so that thousands of blocks lose no more than a single addition does. */
-KERNEL void norm_finish(global float *state,           /* (STATE_SIZE) */
+KERNEL void norm_finish(global float *verdict,         /* (VERDICT_SIZE) */
                         const global float *partial,   /* (n_blocks) */
                         int n_blocks,
                         const global float *control,   /* (CONTROL_SIZE) */
@@ -78,8 +78,8 @@ KERNEL void norm_finish(global float *state,           /* (STATE_SIZE) */
         return;
     float norm = sqrt(sum);
     float clip = control[CONTROL_CLIP];
-    state[STATE_NORM] = norm;
-    state[STATE_SCALE] = clip > 0 && norm > clip ? clip / norm : 1.0f;
+    verdict[VERDICT_NORM] = norm;
+    verdict[VERDICT_SCALE] = clip > 0 && norm > clip ? clip / norm : 1.0f;
     if (wrong || !isfinite(norm))
-        state[STATE_HALTED] = 1.0f; /* never reset here: the host does that */
+        verdict[VERDICT_HALTED] = 1.0f; /* it is cleared by who replays the step */
 }

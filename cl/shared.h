@@ -61,7 +61,7 @@ enum side_bit { SIDE_CPU = 1, SIDE_DEVICE = 2, SIDE_MOVED = 4 };
 /* What a device makes of its words' logits of a token, where the vocabulary is cut (see loss.cl). */
 enum part_number { PART_MAXIMUM, PART_SUM, PART_TARGET, PART_NUMBERS };
 
-/* The optimizer's state block: written by norm_finish, read by adamw.  STATE_SPARE is not used. */
-enum state_word { STATE_NORM, STATE_SCALE, STATE_HALTED, STATE_SPARE, STATE_SIZE };
+/* The verdict on the gradient: written by norm_finish, read by adamw.  VERDICT_SPARE is not used. */
+enum verdict_word { VERDICT_NORM, VERDICT_SCALE, VERDICT_HALTED, VERDICT_SPARE, VERDICT_SIZE };
 
 #endif

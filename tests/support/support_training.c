@@ -48,7 +48,7 @@ void begin_anew(struct trainer *trainer)
     init_random(trainer->model, 1337);
     for (const struct replica *replica = trainer->model->replicas;
          replica < trainer->model->replicas + n_ranks(trainer->model->mesh); replica++) {
-        clear(replica->state);
+        clear(replica->verdict);
         for (int unit = 0; unit < trainer->model->params->n_units; unit++) {
             clear(replica->m[unit]);
             clear(replica->v[unit]);

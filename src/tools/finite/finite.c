@@ -128,9 +128,9 @@ static bool run_until_not_finite(struct list *list, uint32_t iteration, struct f
 static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     struct first_bad bad;
-    const float zeros[STATE_SIZE] = {0};
+    const float zeros[VERDICT_SIZE] = {0};
     bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
-    write_tensor(trainer->model->replicas[trainer->model->norm_rank].state, zeros);
+    write_tensor(trainer->model->replicas[trainer->model->norm_rank].verdict, zeros);
     if (!run_until_not_finite(trainer->train_list, step, &bad))
         fail(EXIT_FAILED,
              "step %u: the loss or the gradient's norm is not finite, but both are finite when the step is run again; "

@@ -41,12 +41,12 @@ void adamw_on_host(void *argument, const struct task *task, uint32_t iteration)
     float *v = memory_at(task, ADAMW_V);
     const float *gradient = memory_at(task, ADAMW_G);
     const float *control = memory_at(task, ADAMW_CONTROL);
-    const float *state = memory_at(task, ADAMW_STATE);
+    const float *verdict = memory_at(task, ADAMW_VERDICT);
     size_t n = (size_t)task->args[ADAMW_N].number;
     size_t n_decay = (size_t)task->args[ADAMW_N_DECAY].number;
-    if (state[STATE_HALTED] != 0)
+    if (verdict[VERDICT_HALTED] != 0)
         return;
-    struct adamw a = {.scale = state[STATE_SCALE],
+    struct adamw a = {.scale = verdict[VERDICT_SCALE],
                       .beta1 = control[CONTROL_BETA1],
                       .one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1],
                       .beta2 = control[CONTROL_BETA2],

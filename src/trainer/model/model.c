@@ -20,7 +20,7 @@ static void make_replica(struct model *model, int rank)
     make_weights(model, replica);
     if (model->training) {
         replica->control = new_kept(model, replica, MEM_WORK, "control", SHAPE(CONTROL_SIZE));
-        replica->state = new_kept(model, replica, MEM_WORK, "state", SHAPE(STATE_SIZE));
+        replica->verdict = new_kept(model, replica, MEM_WORK, "verdict", SHAPE(VERDICT_SIZE));
     }
     if (model->gradients.grouped)
         make_second_set(model, replica);

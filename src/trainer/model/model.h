@@ -20,7 +20,7 @@
 #define MODEL_H
 
 #include "build.h"     /* brings: build, tape, op, kernels, LAUNCH() */
-#include "cl/shared.h" /* brings: BLOCK, PART_NUMBERS, CONTROL_*, STATE_* */
+#include "cl/shared.h" /* brings: BLOCK, PART_NUMBERS, CONTROL_*, VERDICT_* */
 #include "ops.h"       /* brings: batch, gemm; declares: linear(), attention() ... */
 #include "params.h"    /* brings: config, param, unit, params, weight */
 #include "pipeline.h"  /* brings: pipeline, turn */
@@ -32,14 +32,14 @@ struct replica {
     int rank;
     struct device *device;
     struct tensor **values, **grads; /* per unit: parameters, gradients */
-    struct tensor **m, **v;          /* per unit: Adam's state of the rank's shard (without ZeRO: of all); NULL: none */
-    struct tensor **shards;          /* per unit: with ZeRO-3, the part of the parameters that it keeps; NULL: none */
+    struct tensor **m, **v;          /* per unit: Adam's state of the rank's shard (without ZeRO: of all), or NULL */
+    struct tensor **shards;          /* per unit: with ZeRO-3, the part of the parameters that it keeps, or NULL */
     struct weight unlayered[UNLAYERED_PARAMS]; /* those of no layer; a tied HEAD is WTE, or a copy on another device */
     struct weight *by_param;                   /* all parameters, in the table's order: those of a layer lie together */
     struct tensor *lookup_grad; /* (V, C) the embedding's own gradient when the head has one too; else NULL */
     struct replica *second_set; /* --grad-groups: the same parameters, gradients of another gradient group */
     struct tensor *control;     /* (16) what changes per step: CONTROL_* in cl/shared.h */
-    struct tensor *state;       /* (4) norm, clip scale, halted */
+    struct tensor *verdict;     /* (4) what norm_finish says of the gradient: VERDICT_* in cl/shared.h */
 };
 
 /* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */
@@ -128,8 +128,8 @@ void send_unit(struct builder *b, int unit);
 
 /* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
 
-/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_STATE, of its task's accesses. */
-enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_STATE, ADAMW_N, ADAMW_N_DECAY };
+/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_VERDICT, of its task's accesses. */
+enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N, ADAMW_N_DECAY };
 
 /* Sums the shards of a unit's gradient that send_unit() has sent. */
 void reduce_unit(struct builder *b, int unit);

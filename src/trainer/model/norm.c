@@ -5,18 +5,24 @@
  */
 #include "model_parts.h"
 
-static void send_state(struct builder *b);
+static void send_verdict(struct builder *b);
+
+/* Adds the verdict on the losses and on the norm, whose n block sums are `sums`; with NO_TENSOR on the losses alone. */
+static void add_verdict(struct builder *b, const char *name, struct arg sums, size_t n, struct tensor *losses)
+{
+    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
+    LAUNCH(b, name, "norm.cl", "norm_finish", work_groups(b, 1),
+           INOUT(b->replica->verdict),
+           sums, INT(n),
+           IN(b->replica->control),
+           IN(losses), INT(count_elements(losses)));
+}
 
 void finish_norm(struct builder *b, struct tensor *losses)
 {
-    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "norm.finish", "norm.cl", "norm_finish", work_groups(b, 1),
-           INOUT(b->replica->state),
-           IN(b->partials), INT(count_elements(b->partials)),
-           IN(b->replica->control),
-           IN(losses), INT(count_elements(losses)));
+    add_verdict(b, "norm.finish", IN(b->partials), count_elements(b->partials), losses);
     if (!b->released)
-        send_state(b);
+        send_verdict(b);
 }
 
 /* ---- a first reading ends here ----------------------------------------------------------------------------------- */
@@ -96,24 +102,19 @@ void add_blocks(struct builder *b, int unit)
 }
 
 /* Sends norm, clip scale and whether the update is halted to all other ranks. */
-static void send_state(struct builder *b)
+static void send_verdict(struct builder *b)
 {
-    struct tensor **states = allocate((size_t)n_ranks(mesh_of(b)), sizeof *states);
+    struct tensor **verdicts = allocate((size_t)n_ranks(mesh_of(b)), sizeof *verdicts);
     int n_others = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)
-            states[n_others++] = b->model->replicas[rank].state;
-    add_broadcast(b->list, "norm.send", states, n_others, b->replica->state, FOR_MOVES);
-    free(states);
+            verdicts[n_others++] = b->model->replicas[rank].verdict;
+    add_broadcast(b->list, "norm.send", verdicts, n_others, b->replica->verdict, FOR_MOVES);
+    free(verdicts);
 }
 
 void add_loss_check(struct builder *b, struct tensor *losses)
 {
-    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, "loss.check", "norm.cl", "norm_finish", work_groups(b, 1),
-           INOUT(b->replica->state),
-           NO_TENSOR, INT(0),
-           IN(b->replica->control),
-           IN(losses), INT(count_elements(losses)));
-    send_state(b);
+    add_verdict(b, "loss.check", NO_TENSOR, 0, losses);
+    send_verdict(b);
 }

@@ -43,7 +43,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
     struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner, in_state);
     struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements),
                                INOUT(value), INOUT(m), INOUT(v),
-                               IN(sum), IN(replica->control), IN(replica->state),
+                               IN(sum), IN(replica->control), IN(replica->verdict),
                                ELEMENTS(elements), ELEMENTS(n_decay),
                                NO_TENSOR);
     set_elementwise(task);

@@ -72,12 +72,12 @@ struct tensor *new_loss_totals(struct trainer *trainer)
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-/* Reads the data-parallel ranks' loss sums, then the state of the norm's rank. */
+/* Reads the data-parallel ranks' loss sums, then the verdict on the norm's rank. */
 static void report_step(void *argument, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = argument;
     int n = trainer->mesh.dp;
-    const float *state = tensor_memory(task->accesses[n].tensor);
+    const float *verdict = tensor_memory(task->accesses[n].tensor);
     double sum = 0;
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         const float *total = tensor_memory(task->accesses[dp_rank].tensor);
@@ -85,11 +85,11 @@ static void report_step(void *argument, const struct task *task, uint32_t iterat
     }
     trainer->results[iteration % RESULTS] = (struct result){
         .loss = sum / tokens_per_step(trainer),
-        .norm = state[STATE_NORM],
+        .norm = verdict[VERDICT_NORM],
         .lr = learning_rate(&trainer->rate, iteration),
-        .halted = state[STATE_HALTED] != 0,
+        .halted = verdict[VERDICT_HALTED] != 0,
     };
-    tell_step_reported(trainer, iteration, state[STATE_HALTED] == 0 && isfinite(sum));
+    tell_step_reported(trainer, iteration, verdict[VERDICT_HALTED] == 0 && isfinite(sum));
 }
 
 void add_report(struct trainer *trainer)
@@ -108,16 +108,16 @@ void add_report(struct trainer *trainer)
             new_view(trainer->pool, totals_on_host, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         add_copy(trainer->train_list, total->device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank], total);
     }
-    struct tensor *state = new_work_tensor(trainer->pool, host, "report.state", SHAPE(STATE_SIZE));
-    state->persistent = true;
+    struct tensor *verdict = new_work_tensor(trainer->pool, host, "report.verdict", SHAPE(VERDICT_SIZE));
+    verdict->persistent = true;
     struct replica *norm_replica = &trainer->model->replicas[trainer->model->norm_rank];
-    add_copy(trainer->train_list, norm_replica->device->lanes[LANE_DOWNLOAD], "report.norm", state,
-             norm_replica->state);
+    add_copy(trainer->train_list, norm_replica->device->lanes[LANE_DOWNLOAD], "report.norm", verdict,
+             norm_replica->verdict);
     struct task *task = add_host(trainer->train_list, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
     for (int dp_rank = 0; dp_rank < n; dp_rank++)
         add_access(task, parts[dp_rank], ACCESS_READ);
-    add_access(task, state, ACCESS_READ);
+    add_access(task, verdict, ACCESS_READ);
     free(parts);
 }
 

@@ -409,8 +409,8 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
     return true;
 }
 
-/* The accesses of an AdamW task: those of its arguments up to ADAMW_STATE (model.h). */
-enum { ADAMW_ACCESSES = ADAMW_STATE + 1 };
+/* The accesses of an AdamW task: those of its arguments up to ADAMW_VERDICT (model.h). */
+enum { ADAMW_ACCESSES = ADAMW_VERDICT + 1 };
 
 /* The mistakes of an update on the host. */
 enum update_fault {

@@ -22,7 +22,7 @@ ALWAYS(machines_open) { open_shapes(); }
 static void check_norm(int n, float clip, float *first_shape)
 {
     int n_blocks = (int)blocks_of(n);
-    struct twins partial = twins(n_blocks, 1), result = twins(STATE_SIZE, 2);
+    struct twins partial = twins(n_blocks, 1), result = twins(VERDICT_SIZE, 2);
     float *grad = random_floats((size_t)n, 3);
     float control[CONTROL_SIZE] = {[CONTROL_CLIP] = clip};
     float loss = 0;
@@ -34,7 +34,7 @@ static void check_norm(int n, float clip, float *first_shape)
     /* All real devices have one of the two: the tree is the same on CPU and GPU. */
     if (device->shape.vector == 1 || device->shape.work_group == 1)
         expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
-    RUN("norm.cl", "norm_finish", 1, A(result.ours, STATE_SIZE), A(partial.expected, n_blocks), I(n_blocks),
+    RUN("norm.cl", "norm_finish", 1, A(result.ours, VERDICT_SIZE), A(partial.expected, n_blocks), I(n_blocks),
         A(control, CONTROL_SIZE), A(&loss, 1), I(1));
     ref_norm_finish(result.expected, partial.expected, n_blocks, control);
     expect_close_twins("norm_finish", &result, 1e-6);
@@ -65,41 +65,41 @@ struct norm_inputs {
 static const struct norm_inputs good_inputs = {.partial = {1, 1, 2},
                                                .loss = {3, 4}}; /* the norm: sqrt(1 + 1 + 2) = 2 */
 
-static void run_norm_finish(float *state, struct norm_inputs inputs)
+static void run_norm_finish(float *verdict, struct norm_inputs inputs)
 {
     float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
-    RUN("norm.cl", "norm_finish", 1, A(state, STATE_SIZE), A(inputs.partial, BLOCKS), I(BLOCKS),
+    RUN("norm.cl", "norm_finish", 1, A(verdict, VERDICT_SIZE), A(inputs.partial, BLOCKS), I(BLOCKS),
         A(control, CONTROL_SIZE), A(inputs.loss, LOSSES), I(LOSSES));
 }
 
 /* A good step after one with a bad block sum or loss: training stays halted. */
-static void expect_halt_lasts(float *state)
+static void expect_halt_lasts(float *verdict)
 {
-    run_norm_finish(state, good_inputs);
-    assert_close(state[STATE_NORM], 2, 0);
-    assert_close(state[STATE_HALTED], 1, 0);
+    run_norm_finish(verdict, good_inputs);
+    assert_close(verdict[VERDICT_NORM], 2, 0);
+    assert_close(verdict[VERDICT_HALTED], 1, 0);
 }
 
 static void expect_halt_by_block(float bad, int block)
 {
-    float state[STATE_SIZE] = {0};
+    float verdict[VERDICT_SIZE] = {0};
     struct norm_inputs inputs = good_inputs;
     inputs.partial[block] = bad;
-    run_norm_finish(state, inputs);
-    assert_true(!isfinite(state[STATE_NORM]));
-    assert_close(state[STATE_HALTED], 1, 0);
-    expect_halt_lasts(state);
+    run_norm_finish(verdict, inputs);
+    assert_true(!isfinite(verdict[VERDICT_NORM]));
+    assert_close(verdict[VERDICT_HALTED], 1, 0);
+    expect_halt_lasts(verdict);
 }
 
 static void expect_halt_by_loss(float bad, int rank)
 {
-    float state[STATE_SIZE] = {0};
+    float verdict[VERDICT_SIZE] = {0};
     struct norm_inputs inputs = good_inputs;
     inputs.loss[rank] = bad;
-    run_norm_finish(state, inputs);
-    assert_close(state[STATE_NORM], 2, 0);
-    assert_close(state[STATE_HALTED], 1, 0);
-    expect_halt_lasts(state);
+    run_norm_finish(verdict, inputs);
+    assert_close(verdict[VERDICT_NORM], 2, 0);
+    assert_close(verdict[VERDICT_HALTED], 1, 0);
+    expect_halt_lasts(verdict);
 }
 
 /* An infinite sum of the last block makes the norm infinite; of an earlier block, the compensated sum makes it NaN. */
@@ -124,7 +124,7 @@ static void check_sums(int N, int C, bool accumulate)
     struct twins dw = twins(C, 2);
     struct twins db = twins(C, 3);
     struct twins total = twins(1, 4);
-    struct twins norm = twins(STATE_SIZE, 5);
+    struct twins norm = twins(VERDICT_SIZE, 5);
     float *d = random_floats((size_t)n, 6);
     float *x = random_floats((size_t)n, 7);
     float *mean = random_floats((size_t)N, 8);
@@ -136,7 +136,7 @@ static void check_sums(int N, int C, bool accumulate)
     RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C), A(d, n),
         A(x, n), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
     RUN("loss.cl", "loss_sum", 1, A(total.ours, 1), A(d, n), I(n), I(accumulate));
-    RUN("norm.cl", "norm_finish", 1, A(norm.ours, STATE_SIZE), A(squares, n), I(n), A(control, CONTROL_SIZE),
+    RUN("norm.cl", "norm_finish", 1, A(norm.ours, VERDICT_SIZE), A(squares, n), I(n), A(control, CONTROL_SIZE),
         A(mean, N), I(N));
     ref_column_sum(sum.expected, d, N, C, accumulate);
     ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
@@ -182,7 +182,7 @@ static void check_adamw(int n, int n_decay, float halted, int side)
 {
     float *g = random_floats((size_t)n, 4);
     float control[CONTROL_SIZE];
-    float state[STATE_SIZE] = {[STATE_NORM] = 1, [STATE_SCALE] = 0.37f, [STATE_HALTED] = halted};
+    float verdict[VERDICT_SIZE] = {[VERDICT_NORM] = 1, [VERDICT_SCALE] = 0.37f, [VERDICT_HALTED] = halted};
     struct twins p = twins(n, 1);
     struct twins m = twins(n, 2);
     struct twins v = twins(n, 3);
@@ -194,9 +194,9 @@ static void check_adamw(int n, int n_decay, float halted, int side)
         double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
         ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
         RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n),
-            A(control, CONTROL_SIZE), A(state, STATE_SIZE), I(n), I(n_decay), A(&side, 1));
+            A(control, CONTROL_SIZE), A(verdict, VERDICT_SIZE), I(n), I(n_decay), A(&side, 1));
         if (side == SIDE_DEVICE)
-            ref_adamw(p.expected, m.expected, v.expected, g, control, state, n, n_decay);
+            ref_adamw(p.expected, m.expected, v.expected, g, control, verdict, n, n_decay);
     }
     if (device->quirks.correct_divide) {
         expect_same_twins("adamw p", &p);
