@@ -3,45 +3,48 @@
  */
 #include "model.h"
 
+/* The sizes of a dimension, with the letters of model.h; C3 is 3 C, and C4 is 4 C. */
 enum size { NO_SIZE, V, T, C, C3, C4 };
+
+/* A row of the table.  Where it says nothing of share or init, these are WHOLE and INIT_ZERO. */
 struct param_row {
-    const char *name; /* "%d" stands for the layer */
+    const char *name; /* that of a layer's parameter is what follows "h.3." */
     int llmc;         /* as in struct param */
     enum size shape[2];
-    bool conv1d;
     enum {
         WHOLE,   /* every rank of a tensor-parallel group has all of it */
-        ROWS,    /* cut by rows: outputs, words */
-        COLUMNS, /* cut by columns: inputs */
-        QKV,     /* rows, in three sections, each cut by heads */
-        HEADS    /* columns, by heads */
-    } cut;
+        ROWS,    /* some rows: outputs, words */
+        COLUMNS, /* some columns: inputs */
+        QKV,     /* of each of three sections, the rows of some heads */
+        HEADS    /* the columns of some heads */
+    } share;
     enum init init;
 };
 
 /* In each unit the matrices (which decay) come first.  File formats have orders of their own. */
 static const struct param_row embedding_rows[] = {
-    {"wte.weight", 0, {V, C}, false, ROWS, INIT_NORMAL},
-    {"wpe.weight", 1, {T, C}, false, WHOLE, INIT_NORMAL},
+    [WTE] = {.name = "wte.weight", .llmc = 0, .shape = {V, C}, .share = ROWS, .init = INIT_NORMAL},
+    [WPE] = {.name = "wpe.weight", .llmc = 1, .shape = {T, C}, .init = INIT_NORMAL},
 };
 static const struct param_row layer_rows[] = {
-    [QKV_W] = {"h.%d.attn.c_attn.weight", 4, {C3, C}, true, QKV, INIT_NORMAL},
-    [PROJ_W] = {"h.%d.attn.c_proj.weight", 6, {C, C}, true, HEADS, INIT_RESIDUAL},
-    [FC_W] = {"h.%d.mlp.c_fc.weight", 10, {C4, C}, true, ROWS, INIT_NORMAL},
-    [FCPROJ_W] = {"h.%d.mlp.c_proj.weight", 12, {C, C4}, true, COLUMNS, INIT_RESIDUAL},
-    [LN1_W] = {"h.%d.ln_1.weight", 2, {C}, false, WHOLE, INIT_ONE},
-    [LN1_B] = {"h.%d.ln_1.bias", 3, {C}, false, WHOLE, INIT_ZERO},
-    [QKV_B] = {"h.%d.attn.c_attn.bias", 5, {C3}, false, QKV, INIT_ZERO},
-    [PROJ_B] = {"h.%d.attn.c_proj.bias", 7, {C}, false, WHOLE, INIT_ZERO},
-    [LN2_W] = {"h.%d.ln_2.weight", 8, {C}, false, WHOLE, INIT_ONE},
-    [LN2_B] = {"h.%d.ln_2.bias", 9, {C}, false, WHOLE, INIT_ZERO},
-    [FC_B] = {"h.%d.mlp.c_fc.bias", 11, {C4}, false, ROWS, INIT_ZERO},
-    [FCPROJ_B] = {"h.%d.mlp.c_proj.bias", 13, {C}, false, WHOLE, INIT_ZERO},
+    [QKV_W] = {.name = "attn.c_attn.weight", .llmc = 4, .shape = {C3, C}, .share = QKV, .init = INIT_NORMAL},
+    [PROJ_W] = {.name = "attn.c_proj.weight", .llmc = 6, .shape = {C, C}, .share = HEADS, .init = INIT_RESIDUAL},
+    [FC_W] = {.name = "mlp.c_fc.weight", .llmc = 10, .shape = {C4, C}, .share = ROWS, .init = INIT_NORMAL},
+    [FCPROJ_W] = {.name = "mlp.c_proj.weight", .llmc = 12, .shape = {C, C4}, .share = COLUMNS, .init = INIT_RESIDUAL},
+    [LN1_W] = {.name = "ln_1.weight", .llmc = 2, .shape = {C}, .init = INIT_ONE},
+    [LN1_B] = {.name = "ln_1.bias", .llmc = 3, .shape = {C}},
+    [QKV_B] = {.name = "attn.c_attn.bias", .llmc = 5, .shape = {C3}, .share = QKV},
+    [PROJ_B] = {.name = "attn.c_proj.bias", .llmc = 7, .shape = {C}},
+    [LN2_W] = {.name = "ln_2.weight", .llmc = 8, .shape = {C}, .init = INIT_ONE},
+    [LN2_B] = {.name = "ln_2.bias", .llmc = 9, .shape = {C}},
+    [FC_B] = {.name = "mlp.c_fc.bias", .llmc = 11, .shape = {C4}, .share = ROWS},
+    [FCPROJ_B] = {.name = "mlp.c_proj.bias", .llmc = 13, .shape = {C}},
 };
 static const struct param_row final_rows[] = {
-    {"lm_head.weight", NONE, {V, C}, false, ROWS, INIT_NORMAL}, /* left out when tied */
-    {"ln_f.weight", 14, {C}, false, WHOLE, INIT_ONE},
-    {"ln_f.bias", 15, {C}, false, WHOLE, INIT_ZERO},
+    /* The first is left out when tied. */
+    {.name = "lm_head.weight", .llmc = NONE, .shape = {V, C}, .share = ROWS, .init = INIT_NORMAL},
+    {.name = "ln_f.weight", .llmc = 14, .shape = {C}, .init = INIT_ONE},
+    {.name = "ln_f.bias", .llmc = 15, .shape = {C}},
 };
 
 bool same_sizes(const struct config *a, const struct config *b)
@@ -119,10 +122,13 @@ static void add_param(struct params *params, const struct param_row *row, int un
                             .unit = unit,
                             .n_dims = row->shape[1] == NO_SIZE ? 1 : 2,
                             .shape = {sizes[row->shape[0]], sizes[row->shape[1]]},
-                            .conv1d = row->conv1d,
-                            .cut = cuts[row->cut],
+                            .conv1d = layer != NONE && row->shape[1] != NO_SIZE, /* all matrices of layers */
+                            .cut = cuts[row->share],
                             .init = row->init};
-    snprintf(param->name, sizeof param->name, row->name, layer);
+    if (layer == NONE)
+        snprintf(param->name, sizeof param->name, "%s", row->name);
+    else
+        snprintf(param->name, sizeof param->name, "h.%d.%s", layer, row->name);
     if (its_unit->n_params == 0)
         its_unit->first_param = params->n;
     its_unit->n_params++;
@@ -133,22 +139,23 @@ static void add_param(struct params *params, const struct param_row *row, int un
 }
 
 enum dimensions { VECTORS = 1, MATRICES = 2 };
-enum cut_or_not { CUT, UNCUT };
+enum division { DIVIDED, UNDIVIDED };
+
 /* Gives some parameters of rank k's unit their places, after those that have one: those with this number of dimensions
- * that are, or are not, cut among the n ranks. */
-static void lay_out_some(struct params *params, struct unit *unit, enum dimensions dimensions, enum cut_or_not cut,
+ * that are, or are not, divided among the n ranks. */
+static void lay_out_some(struct params *params, struct unit *unit, enum dimensions dimensions, enum division division,
                          int k, int n)
 {
     for (int i = unit->first_param; i < unit->first_param + unit->n_params; i++) {
         struct param *param = &params->items[i];
-        bool is_cut = n > 1 && param->cut.split != SPLIT_NONE;
-        if (param->n_dims != (int)dimensions || is_cut != (cut == CUT))
+        bool is_divided = n > 1 && param->cut.split != SPLIT_NONE;
+        if (param->n_dims != (int)dimensions || is_divided != (division == DIVIDED))
             continue;
         param->offset = unit->elements;
         unit->elements += round_up((size_t)(param->rows * param->shape[1]), UNIT_ALIGN);
         if (param->n_dims == 2)
             unit->n_decay = unit->elements;
-        if (is_cut || k == 0)
+        if (is_divided || k == 0)
             unit->n_counted = unit->elements;
     }
 }
@@ -157,10 +164,10 @@ static void lay_out_some(struct params *params, struct unit *unit, enum dimensio
  * matrices, and last among the vectors.  Without tensor parallelism that is the table's order. */
 static void lay_out_unit(struct params *params, struct unit *unit, int k, int n)
 {
-    lay_out_some(params, unit, MATRICES, CUT, k, n);
-    lay_out_some(params, unit, MATRICES, UNCUT, k, n);
-    lay_out_some(params, unit, VECTORS, CUT, k, n);
-    lay_out_some(params, unit, VECTORS, UNCUT, k, n);
+    lay_out_some(params, unit, MATRICES, DIVIDED, k, n);
+    lay_out_some(params, unit, MATRICES, UNDIVIDED, k, n);
+    lay_out_some(params, unit, VECTORS, DIVIDED, k, n);
+    lay_out_some(params, unit, VECTORS, UNDIVIDED, k, n);
 }
 
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k)

@@ -88,7 +88,8 @@ float *transpose_conv1d(const struct param *param, float *values, enum layout_ch
  * multiplied) and 12*L*C*T for attention. */
 double flops_per_token(const struct params *params, int seq_len);
 
-/* The parameters of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD. */
+/* The parameters of a layer, and those of no layer, in the table's order; a tied model's table has no HEAD.  The table
+ * begins with the embedding, so WTE and WPE are also the numbers of these two in it. */
 enum layer_param { QKV_W, PROJ_W, FC_W, FCPROJ_W, LN1_W, LN1_B, QKV_B, PROJ_B, LN2_W, LN2_B, FC_B, FCPROJ_B };
 enum unlayered_param { WTE, WPE, HEAD, LNF_W, LNF_B, UNLAYERED_PARAMS };
 

@@ -130,7 +130,7 @@ static enum unlayered_param first_unlayered(const struct params *params, int uni
  * a gradient of its own. */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
-    const struct param *wte = &params_of(model, replica->rank)->items[0];
+    const struct param *wte = &params_of(model, replica->rank)->items[WTE];
     bool first = has_stage(model->mesh, replica->rank, 0);
     bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
     struct weight *head = &replica->unlayered[HEAD];
