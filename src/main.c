@@ -7,7 +7,6 @@
 #include "trainer/device/device.h"
 
 static void print_help(FILE *out);
-static bool asks_for_help(const char *word);
 static int run_help_of(const char *name, int n, char **words);
 
 /* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
@@ -37,9 +36,9 @@ int main(int argc, char **argv)
         code = EXIT_USAGE;
     } else if (strcmp(argv[1], "--version") == 0) {
         printf("yard " YARD_VERSION "\n");
-    } else if (argc > 2 && strcmp(argv[1], "help") == 0 && !asks_for_help(argv[2])) {
+    } else if (argc > 2 && strcmp(argv[1], "help") == 0 && !wants_help(1, argv + 2)) {
         code = run_help_of(argv[2], argc - 3, argv + 3);
-    } else if (asks_for_help(argv[1])) {
+    } else if (wants_help(1, argv + 1)) {
         print_help(stdout);
     } else {
         code = run_command(argv[1], argc - 2, argv + 2);
@@ -66,11 +65,6 @@ static void print_help(FILE *out)
                  "  0 success, 1 failure (a check fails, a file is damaged, a loss is not finite),\n"
                  "  2 wrong usage or too little memory, 3 no OpenCL device,\n"
                  "  4 a file cannot be read or written, 130 interrupted\n");
-}
-
-static bool asks_for_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
 /* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */

@@ -442,6 +442,9 @@ for command in $(cat "$TMP/commands"); do
     same "$name has two examples" "$(grep -c "^  yard $command" "$TMP/out")" 2
     grep '^[A-Z].*:$' "$TMP/out" | sort >>"$TMP/groups"
     same "$name has each group of options once" "$(grep '^[A-Z].*:$' "$TMP/out" | sort | uniq -d)" ''
+    cp "$TMP/out" "$TMP/help"
+    check "yard $command help is printed" in_silence "$command" help
+    check "yard $command help is the same text" cmp -s "$TMP/help" "$TMP/out"
 done
 check 'these helps have at least 50 groups of options together' [ "$(wc -l <"$TMP/groups")" -ge 50 ]
 # No help is wider than a terminal of 80 columns, and options that its examples have are options of the command.

@@ -46,11 +46,6 @@ static const struct path_subcommand *find_subcommand(const struct subcommand_gro
          exists(name) ? " before the file" : "");
 }
 
-static bool asks_for_help(const char *argument)
-{
-    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0 || strcmp(argument, "help") == 0;
-}
-
 /* Runs the subcommand on n paths, if it takes so many.  full_name: "trace diff". */
 static int run_on_paths(const struct path_subcommand *subcommand, const char *full_name, char **paths, int n)
 {
@@ -66,7 +61,7 @@ int run_subcommand(const struct subcommand_group *group, int argc, char **argv)
     if (argc == 0)
         fail(EXIT_USAGE, "%s needs a word that says what to do: %s; `yard %s --help` says more", group->command,
              group->names, group->command);
-    if (asks_for_help(argv[0])) {
+    if (wants_help(1, argv)) {
         print_overview(group);
         return EXIT_OK;
     }

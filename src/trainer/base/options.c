@@ -278,6 +278,8 @@ char *option_text(const struct option *option) { return types[option->type].text
 
 bool wants_help(int argc, char **argv)
 {
+    if (argc > 0 && strcmp(argv[0], "help") == 0)
+        return true;
     for (int i = 0; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return true;

@@ -113,7 +113,8 @@ bool next_setting(struct settings_text *lines); /* false: there are no more line
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
-bool wants_help(int argc, char **argv); /* is --help or -h among the words? */
+/* Is --help or -h among the words, or is the first of them "help"? */
+bool wants_help(int argc, char **argv);
 const struct option *find_option(const struct option_table *table, const char *name); /* NULL: there is none */
 bool option_given(const struct option_table *table, const char *name);                /* there must be such an option */
 
