@@ -60,6 +60,7 @@ _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct dev
         if (!first)
             first = device;
     }
+    CHECK(first, "%s: memory is short, but no budget has been raised", option);
     const char *raised = first->is_host ? "--host-mem" : "--device-mem";
     char *verdict = NULL, *advice = NULL;
     if (replans == SAME_LIST)

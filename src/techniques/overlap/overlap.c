@@ -244,7 +244,8 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
                           const char *purpose)
 {
     struct list *list = mover->list;
-    const char *name = JOINED("host.", tensor->name);
+    char name[sizeof tensor->name];
+    snprintf(name, sizeof name, "host.%.42s", tensor->name);
     struct tensor *copy = new_bytes_tensor(list->pool, host_of(mover), tensor->class, name, tensor->bytes);
     struct task *last = maker;
     set_exclusive(mover->edit, copy);

@@ -184,6 +184,7 @@ struct phases { /* a device's phases, in list order; the caller frees `items` */
 };
 
 enum phase_kind { LAYER_PHASE, MICROBATCH_PHASE };
+
 /* Does the task, which comes after `last` on a device, begin another phase? */
 static bool begins_phase(const struct task *last, const struct task *task, enum phase_kind kind)
 {

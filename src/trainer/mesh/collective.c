@@ -55,10 +55,10 @@ struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int numbe
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend)
 {
     struct lane *lane = sum->device->lanes[LANE_COMPUTE];
-    size_t elements = count_elements(sum), wg = sum->device->shape.work_group;
+    size_t elements = count_elements(sum);
     struct arg args[] = {INOUT(sum), IN(addend), ELEMENTS(elements)};
     struct kernel_call call = {.file = "elementwise.cl", .kernel = "add_to", .args = args, .n_args = COUNT(args)};
-    call.grid = (struct grid){.dims = 1, .global = {ceil_div(elements, BLOCK) * wg, 1, 1}, .local = {wg, 1, 1}};
+    call.grid = groups_on(sum->device, ceil_div(elements, BLOCK));
     struct task *task = add_kernel(list, lane, name, &call);
     set_elementwise(task);
 }
@@ -99,14 +99,15 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
     return parts;
 }
 
-/* The n addends of a part are added up in rank order.  The sum is collected in one of them, at first in addend 0.  It
- * may have to move on to the addend where it is to stay:
+/* The n addends of a part are added up in rank order.  The sum is collected in one of them, the collector.  In place,
+ * that is addend k, a part of tensor k itself.  Apart, it is an addend that was received.  For n = 3:
  *
- *     in place    to addend k, a part of tensor k itself
- *     else        on device 0 to addend 1, which was received, since addend 0 is a part of tensor 0 itself; on all
- *                 other devices addend 0 was received too
- *
- * a + b and b + a are the same bits. */
+ *     device 0, in place    x0 += x1    x0 += x2      x0 is a part of tensor 0
+ *     device 1, in place    x1 += x0    x1 += x2      the same bits as x0 + x1
+ *     device 2, in place    x0 += x1    x2 += x0
+ *     device 0, apart       x1 += x0    x1 += x2      x0 may not be written: it is a part of tensor 0
+ *     devices 1 and 2       x0 += x1    x0 += x2      x0 was received
+ */
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *parts, int n,
                                 enum sums_in where)
 {

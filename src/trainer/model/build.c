@@ -20,12 +20,7 @@ void begin_unit(struct builder *b, int unit)
     b->list->tags.layer = layer_of_unit(b->model->params, unit);
 }
 
-struct grid work_groups(const struct builder *b, size_t n)
-{
-    size_t wg = b->device->shape.work_group;
-    return (struct grid){1, {n * wg, 1, 1}, {wg, 1, 1}};
-}
-
+struct grid work_groups(const struct builder *b, size_t n) { return groups_on(b->device, n); }
 struct grid blocks(const struct builder *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
 
 struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
@@ -37,7 +32,7 @@ struct op *record_op(struct builder *b, const char *name, gradient_rule *weights
     tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
     struct op *op = &tape->ops[tape->n++];
     *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
-    snprintf(op->name, sizeof op->name, "%s", name);
+    set_name(op->name, sizeof op->name, name);
     return op;
 }
 

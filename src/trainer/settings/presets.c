@@ -20,17 +20,14 @@ char preset_help[512];
 
 void fill_preset_texts(void)
 {
-    const struct preset *preset = &presets[0];
     char *help = NULL;
-    append_text(&help, "sizes by name: %s has %d layers, %d heads, %d channels, seq-len %d, batch %d", preset->name,
-                preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
-    for (int i = 1; i < PRESETS; i++) {
-        preset = &presets[i];
-        append_text(&help, "; %s has %d layers, %d heads, %d channels, seq-len %d, batch %d", preset->name,
-                    preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
+    for (int i = 0; i < PRESETS; i++) {
+        const struct preset *preset = &presets[i];
+        append_text(&help, "%s%s has %d layers, %d heads, %d channels, seq-len %d, batch %d",
+                    i == 0 ? "sizes by name: " : "; ", preset->name, preset->layers, preset->heads, preset->channels,
+                    preset->seq_len, preset->batch);
+        preset_words[i] = preset->name;
     }
-    for (int i = 0; i < PRESETS; i++)
-        preset_words[i] = presets[i].name;
     snprintf(preset_help, sizeof preset_help, "%s", help);
     free(help);
 }

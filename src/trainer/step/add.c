@@ -9,7 +9,7 @@ struct task *add_task(struct list *list, struct lane *lane, const char *name)
     struct task *task = append_task(list);
     list->last_origin++;
     task->extra.origin = list->last_origin;
-    snprintf(task->name, sizeof task->name, "%s", name);
+    set_name(task->name, sizeof task->name, name);
     task->lane = lane;
     task->layer = list->tags.layer;
     task->micro = list->tags.micro;
@@ -58,6 +58,12 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
 }
 
 /* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+
+struct grid groups_on(const struct device *device, size_t n)
+{
+    size_t wg = device->shape.work_group;
+    return (struct grid){.dims = 1, .global = {n * wg, 1, 1}, .local = {wg, 1, 1}};
+}
 
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes)

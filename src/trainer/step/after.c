@@ -17,7 +17,9 @@ static bool comes_before(const void *item, const void *key)
 {
     const struct origin_wait *a = item;
     const struct origin_wait *b = key;
-    return BY(a->consumer, b->consumer, BY(a->previous, b->previous, COMPARE(a->producer, b->producer))) < 0;
+    if (a->consumer != b->consumer)
+        return a->consumer < b->consumer;
+    return BY(a->previous, b->previous, COMPARE(a->producer, b->producer)) < 0;
 }
 
 /* The index of `sought` in list->origin_waits, or, if it is not there, the index at which it belongs. */
@@ -67,7 +69,9 @@ static int by_consumer(const void *left, const void *right)
 {
     const struct listed_wait *a = left;
     const struct listed_wait *b = right;
-    return BY(a->consumer, b->consumer, BY(a->previous, b->previous, COMPARE(a->producer, b->producer)));
+    if (a->consumer != b->consumer)
+        return COMPARE(a->consumer, b->consumer);
+    return BY(a->previous, b->previous, COMPARE(a->producer, b->producer));
 }
 
 struct wait_array {

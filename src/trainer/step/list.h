@@ -103,6 +103,9 @@ void tag_role(struct list *list, enum role role); /* both are NONE */
 
 /* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
+/* n work-groups of the device's size, side by side. */
+struct grid groups_on(const struct device *device, size_t n);
+
 /* The kernel of cl/FILE that a task launches, on how many work-items, and its arguments. */
 struct kernel_call {
     const char *file, *kernel;
