@@ -13,6 +13,7 @@
 #include "proof.h"
 
 enum { ITERATIONS = 3 };
+
 /* The hash of one computation: a task in one iteration, or a stretch of an elementwise task's elements.  Copies have
  * none.  A *result*, what a persistent tensor holds at the end, has a hash too. */
 struct stretch {
@@ -23,6 +24,7 @@ struct stretch {
     bool is_result;
     bool is_silent; /* the task writes nothing: where a pass has added it, it changes nothing */
 };
+
 /* How tasks and tensors are recognised in both lists. */
 enum known_by { BY_ORIGIN, BY_NAME /* see hash_named_values() */ };
 struct values {

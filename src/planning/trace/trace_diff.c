@@ -19,6 +19,7 @@ struct timed_task {
     const struct trace_task *task;
     double ns, other; /* other: its time in the other trace */
 };
+
 /* A or B. */
 struct compared_trace {
     struct trace *trace;

@@ -265,6 +265,7 @@ static const struct subcommand command = {
     .run = run_check,
     .foreign = "verify",
 };
+
 /* Does the option make sense beside --gradients? */
 static bool fits_gradients(const struct option *option)
 {

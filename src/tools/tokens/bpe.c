@@ -157,6 +157,7 @@ struct linked_token {
     int token;               /* MERGED_AWAY: a merge joined it to the token before it */
     uint32_t previous, next; /* places of its neighbours; of the first token: 0; of the last: the word's length */
 };
+
 /* A short word that was met before, and its tokens. */
 enum { CACHED_BYTES = 22, CACHED_TOKENS = 12, CACHED_WORDS = 1 << 15 };
 struct cached_word {

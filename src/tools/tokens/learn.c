@@ -11,6 +11,7 @@
 
 enum { LEAST_COUNT = 2, WORD_END = -1, GONE = -2 };
 static const uint32_t no_place = UINT32_MAX;
+
 /* A word longer than LONGEST_WORD is counted as several words.  When the different words have MOST_PLACES places, the
  * rarer half of them is forgotten, so that even a text of GBs without any repeated word fits in memory. */
 enum { LONGEST_WORD = 1 << 16, MOST_PLACES = 1 << 24 };
@@ -21,6 +22,7 @@ struct counted_word {
     uint64_t count; /* how often it was met */
     uint64_t met;   /* how many words of the texts came before its first occurrence */
 };
+
 /* A place: the different words lie one after another, with a place for each of their bytes and one for each word's end.
  * A token lies at the place of its first byte. */
 struct position {

@@ -20,6 +20,7 @@ enum {
 };
 
 double watchdog_seconds;
+
 /* Guards `watched` and `patience`.  No thread holds this lock while it calls the driver. */
 static pthread_mutex_t watching = PTHREAD_MUTEX_INITIALIZER;
 static struct list *watched; /* changed only by a thread that also holds flights_lock */

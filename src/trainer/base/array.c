@@ -28,7 +28,7 @@ void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size)
     return items;
 }
 
-/* The first of items[low] ... items[high - 1] that is not before the key; high: all are; low: there are none. */
+/* The index of the first of items[low] ... items[high - 1] that is not before the key; or high, if all of them are. */
 static size_t search_between(size_t low, size_t high, const void *key, const void *items, size_t size,
                              bool (*is_before)(const void *item, const void *key))
 {

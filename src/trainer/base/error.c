@@ -17,6 +17,7 @@ struct attempt {
     struct attempt *outer; /* the attempt() around this one, or NULL */
 };
 static _Thread_local struct attempt *attempting; /* the innermost one on this thread, or NULL */
+
 /* The problem that this thread's last attempt() ended with, or NULL.  It is no local variable of attempt(): one that
  * changes between setjmp() and longjmp() has no certain value afterwards (C11, 7.13.2.1). */
 static _Thread_local struct problem *caught_problem;

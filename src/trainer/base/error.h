@@ -29,7 +29,7 @@ enum exit_code {
 struct cleanup {
     void (*run)(void *);
     void *argument;
-    const void *attempt; /* the attempt() during which it was registered; NULL: none was under way */
+    const void *attempt; /* the attempt() during which it was registered, or NULL */
     struct cleanup *next;
 };
 void on_fail(struct cleanup *cleanup);        /* registers it */

@@ -98,7 +98,7 @@ struct settings;
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders outside of src/trainer that it cannot be built without, between spaces */
-    const char *after; /* folders that it must come after in the table of modules, between spaces; NULL: none */
+    const char *after; /* folders that it must come after in the table of modules, between spaces; or NULL */
 
     /* commands and options */
     const struct subcommand *commands;

@@ -33,10 +33,10 @@ int run_train(int argc, char **argv)
     struct trainer *trainer = new_trainer(settings, wanted);
     fill_in_settings(settings, trainer);
     fill_model(settings, trainer->model);
-    enum exit_code result = train_loop(trainer);
+    code = (int)train_loop(trainer);
     free_trainer(trainer);
     close_source(&settings->source);
-    return (int)result;
+    return code;
 }
 
 /* ---- a first reading ends here ----------------------------------------------------------------------------------- */

@@ -71,8 +71,8 @@ struct dataset {
     double floor;           /* the lowest possible loss on `val`, in nats per token; NAN: not known */
 };
 
-/* Opens the files that the given options name, or makes a text where they name none, and makes tokens of texts.  A file that
- * cannot be trained on ends the program (EXIT_USAGE, EXIT_IO). */
+/* Opens the files that the given options name, or makes a text where they name none, and makes tokens of texts.  A file
+ * that cannot be trained on ends the program (EXIT_USAGE, EXIT_IO). */
 struct dataset *open_dataset(const struct data_options *given);
 void close_dataset(struct dataset *dataset);
 

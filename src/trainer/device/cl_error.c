@@ -21,6 +21,7 @@ static const char *const names[] = { /* [n]: the name of code -n */
     "CL_INVALID_IMAGE_DESCRIPTOR", "CL_INVALID_COMPILER_OPTIONS", "CL_INVALID_LINKER_OPTIONS",
     "CL_INVALID_DEVICE_PARTITION_COUNT",
 };
+
 /* clang-format on */
 /* Codes that OpenCL's own header does not have. */
 enum {

@@ -9,7 +9,7 @@ static void add_host_device(struct machine *machine);
 struct machine *open_machine(const struct machine_options *options)
 {
     struct machine *machine = new_machine(MOST_DEVICES);
-    machine->n_devices = 0;
+    machine->n_devices = 0; /* there is room for MOST_DEVICES, of which add_devices() finds some */
     machine->options = *options;
     add_devices(machine, options->devices);
     for (int i = 0; i < machine->n_devices; i++) {

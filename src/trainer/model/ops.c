@@ -59,7 +59,9 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
     return out;
 }
 
-/* ---- a first reading ends here: embedding: x = wte[token] + wpe[position] ---------------------------------------- */
+/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+
+/* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
 
 static void embed_weights(struct builder *b, const struct op *op)
 {

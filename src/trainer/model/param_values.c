@@ -14,6 +14,7 @@ struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role
 }
 
 enum way { TO_DEVICE, FROM_DEVICE };
+
 /* Copies between `part`, a rank's part of a parameter, and the tensor in which the rank keeps all, a shard or nothing
  * of this part. */
 static void copy_kept(const struct model *model, int index, int rank, enum kept role, enum way way, float *part)
@@ -35,6 +36,7 @@ static void copy_kept(const struct model *model, int index, int rank, enum kept 
 }
 
 enum part_copy { INTO_WHOLE, OUT_OF_WHOLE };
+
 /* Copies between a whole parameter and a tensor-parallel rank's part of it: from the part into the whole, or the part
  * out of it. */
 static void copy_part(const struct model *model, int index, int tp_rank, enum part_copy copy, float *to,

@@ -44,10 +44,10 @@ struct pacer {
     void (*hold_back)(void *context, const struct task *task, struct task_flight *flight);
     void *context;
     double scale;     /* if the list keeps a schedule's time: seconds shown per second of the schedule; else 0 */
-    const char *word; /* a word on that, printed after a step's results; NULL: none */
+    const char *word; /* a word on that, printed after a step's results, or NULL */
 };
 
-enum { ISSUED_AHEAD = 2 }; /* an iteration is issued when the compute lanes have ended the one that is so many before */
+enum { ISSUED_AHEAD = 2 }; /* iteration n is issued when the compute lanes have ended iteration n - ISSUED_AHEAD */
 enum { KEPT_ENDS = 4 };    /* of how many iterations the ends are kept */
 _Static_assert((int)KEPT_ENDS > (int)ISSUED_AHEAD, "the ends of all iterations that may be in flight are kept");
 

@@ -14,11 +14,10 @@
 #include "trainer/data/data.h"
 #include "trainer/model/model.h"
 
-#include <jansson.h>
-
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
 
 struct settings;
+struct json_t; /* of the library jansson */
 
 struct source { /* the model with which training or sampling begins */
     char *path; /* NULL: there is no source */
@@ -100,7 +99,7 @@ struct settings {
     const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */
     int n_files;          /* how many words are no options */
     struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
-    const struct resumed_run *resumed; /* the resumed run; NULL: none */
+    const struct resumed_run *resumed; /* the run that this one resumes, or NULL */
     bool trains;                       /* the command is yard train */
 
     struct demands demands;
@@ -157,6 +156,6 @@ enum options_wanted { ALL_OPTIONS, RECORDED_OPTIONS };
 
 /* The options of `yard train` with their values; RECORDED_OPTIONS: only those that a resumed run takes over, all as
  * texts. */
-json_t *options_json(enum options_wanted wanted);
+struct json_t *options_json(enum options_wanted wanted);
 
 #endif

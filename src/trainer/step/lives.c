@@ -4,9 +4,9 @@
 
 /* ---- lifetimes --------------------------------------------------------------------------------------------------- */
 
-/* An exclusive tensor keeps others away for this number of tasks before and after its life: with EXCLUSIVE_SOME for
- * LEAST_DISTANCE, or for a sixteenth of a longer list.  Tasks that touch its bytes as another tensor's then need not
- * wait, since the tasks that they would wait for have ended long ago. */
+/* The number of tasks before and after an exclusive tensor's life in which no other tensor may have its bytes.  With
+ * EXCLUSIVE_SOME it is LEAST_DISTANCE, or a sixteenth of a long list.  The next tensor on these bytes begins so much
+ * later that its first task does not have to wait: the last task of the exclusive tensor has ended long ago. */
 static int distance_of(const struct tensor *tensor, int n)
 {
     enum { LEAST_DISTANCE = 512 };

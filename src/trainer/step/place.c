@@ -10,10 +10,10 @@
  * their lives begin.  The one that takes fewer bytes is kept.
  *
  * The host has an arena for each context.  Its slabs are pinned for the context, and hold the tensors that the
- * context's devices copy.  A move between two contexts is two copies, down to the host and up from it.  With NVIDIA's
- * driver, a copy into memory that is not pinned keeps the caller until the bytes are there, and a copy out of such
- * memory only until they have been read.  The bytes of a move can be pinned for one context only, and so it is the one
- * that copies down.
+ * context's devices copy.  A move between two contexts is two copies, down to the host and up from it, and its bytes on
+ * the host can be pinned for one of the two contexts only.  That is the context which copies down.  For with NVIDIA's
+ * driver a copy into memory that is not pinned returns only when the bytes are there, while a copy out of such memory
+ * returns as soon as they have been read.
  *
  * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */

@@ -26,8 +26,8 @@ enum role {
 extern const char *const role_name[ROLES];
 
 struct tags {  /* labels: passes and tools group tasks by them, and no edge follows from them */
-    int layer; /* the layer of the model; NONE: no single one */
-    int micro; /* the micro-batch; NONE: no single one */
+    int layer; /* its layer, or NONE where it has no single one */
+    int micro; /* its micro-batch, or NONE where it has no single one */
     enum role role;
 };
 

@@ -12,8 +12,8 @@
 
 /* ---- tensors (tensor.c) ------------------------------------------------------------------------------------------ */
 
-/* What a tensor holds.  No tensor has the class MEM_BUFFERS: reports count tensors there that as_buffer() has
- * marked. */
+/* What a tensor holds.  No tensor is made with the class MEM_BUFFERS: reports count a tensor in this class, instead of
+ * its own, if as_buffer() has marked it. */
 enum memory_class { MEM_PARAMETERS, MEM_GRADIENTS, MEM_OPTIMIZER, MEM_ACTIVATIONS, MEM_WORK, MEM_BUFFERS, MEM_CLASSES };
 extern const char *const memory_class_name[MEM_CLASSES + 1]; /* NULL ends them */
 enum element_type { FLOAT32, INT32 };                        /* both have 4 bytes */

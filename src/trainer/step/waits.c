@@ -16,6 +16,7 @@ struct crossing {
     int producer, lane; /* its position and its lane */
     bool always_runs;   /* the producer runs in every iteration */
 };
+
 /* Clocks are kept for this many lanes at a time, which is right since what is known of one lane does not depend on what
  * is known of another. */
 enum { LANES_AT_A_TIME = 32 };

@@ -26,7 +26,7 @@ struct trainer;
 struct kept_run {
     char *where;      /* where it is kept, if not in --save's folder: half a sentence; NULL: nowhere else */
     char *command;    /* the words after `yard train` that say from where it goes on; NULL: it cannot go on */
-    char *more_words; /* further words of that command; NULL: none */
+    char *more_words; /* further words of that command, or NULL */
 };
 
 /* The moments, in the order of a training.  "train": the moment comes in yard train alone.  "all": it comes in every

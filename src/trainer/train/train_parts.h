@@ -102,7 +102,7 @@ struct loop_state { /* how far the steps of a run have come */
     uint32_t saved_step;     /* the last step after which the run was saved; 0: none yet */
     uint32_t exported_step;  /* the last step after which the model was written for other programs; 0: none yet */
     uint32_t evaluated_step; /* the last step after which the model was evaluated; 0: none yet */
-    const char *not_finite;  /* a parameter that is not finite: such a model is not saved; NULL: none */
+    const char *not_finite;  /* a parameter that is not finite: such a model is not saved; or NULL */
 };
 
 /* Shows all results up to `step`, waiting for those that have not been reported. */
