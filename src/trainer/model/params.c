@@ -41,7 +41,6 @@ static const struct param_row layer_rows[] = {
     [FCPROJ_B] = {.name = "mlp.c_proj.bias", .llmc = 13, .shape = {C}},
 };
 static const struct param_row final_rows[] = {
-    /* The first is left out when tied. */
     {.name = "lm_head.weight", .llmc = NONE, .shape = {V, C}, .share = ROWS, .init = INIT_NORMAL},
     {.name = "ln_f.weight", .llmc = 14, .shape = {C}, .init = INIT_ONE},
     {.name = "ln_f.bias", .llmc = 15, .shape = {C}},
@@ -183,7 +182,7 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     for (int l = 0; l < config->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
             add_param(params, &layer_rows[i], 1 + l, l, k, mesh->tp);
-    for (size_t i = config->tied ? 1 : 0; i < COUNT(final_rows); i++)
+    for (size_t i = config->tied ? 1 : 0; i < COUNT(final_rows); i++) /* a tied head is no row of its own */
         add_param(params, &final_rows[i], 1 + config->layers, NONE, k, mesh->tp);
     for (int i = 0; i < params->n_units; i++)
         lay_out_unit(params, &params->units[i], k, mesh->tp);
