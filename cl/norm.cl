@@ -81,5 +81,5 @@ KERNEL void norm_finish(global float *verdict,         /* (VERDICT_SIZE) */
     verdict[VERDICT_NORM] = norm;
     verdict[VERDICT_SCALE] = clip > 0 && norm > clip ? clip / norm : 1.0f;
     if (wrong || !isfinite(norm))
-        verdict[VERDICT_HALTED] = 1.0f; /* it is cleared by who replays the step */
+        verdict[VERDICT_HALTED] = 1.0f; /* whoever replays the step clears it */
 }

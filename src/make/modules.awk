@@ -48,6 +48,11 @@ function folder_of(path) {
     folder[name] = folder_of(FILENAME)
     sorted[++n] = name
 }
+name != "" && /^    \.(after|needs) = / && !/ = "[a-z ]*",/ {
+    print FILENAME ", line " FNR ": the names must be one text, which ends on this line" >"/dev/stderr"
+    wrong = 1
+    exit
+}
 name != "" && /\.after = "/ { after[name] = value_of($0, "after") }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 name != "" && /\.options = / { options[name] = value_of($0, "options") }
@@ -224,6 +229,8 @@ function print_words(   i) {
 }
 
 END {
+    if (wrong)
+        exit 2
     sort_modules()
     if (without == "all")
         leave_out_all()

@@ -54,8 +54,8 @@ static double scale_of(const struct costs *costs, const struct task *task)
     return task->lane->device->is_host ? costs->scale_cpu : costs->scale_device;
 }
 
-/* The profile's line that is nearest to the task: a line of the same name and lane, best one for the task's layer, else
- * one for no layer; of several such lines, the one whose bytes are nearest. */
+/* The profile's line that is nearest to the task: a line of the same name and lane, at best one for the task's layer,
+ * else one for no layer; of several such lines, the one whose bytes are nearest. */
 static const struct task_cost *find_task_cost(const struct costs *costs, const struct task *task)
 {
     const struct task_cost *best = NULL;
@@ -210,7 +210,7 @@ double seconds_of_copy(const struct costs *costs, const char *name, struct lane 
     struct tensor here = {.device = from, .bytes = bytes};
     struct access access[] = {{&there, ACCESS_WRITE}, {&here, ACCESS_READ}};
     struct task copy = {
-        .lane = lane, .layer = -1, .micro = -1, .action = ACT_COPY, .accesses = access, .n_accesses = 2};
+        .lane = lane, .layer = NONE, .micro = NONE, .action = ACT_COPY, .accesses = access, .n_accesses = 2};
     snprintf(copy.name, sizeof copy.name, "%s", name);
     copy.bytes = 2 * bytes;
     copy.extra.seconds = NAN;

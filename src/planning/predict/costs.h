@@ -37,7 +37,7 @@ enum cost_source {
 struct task_cost { /* a line `task` of a profile */
     char name[40];
     enum lane_kind lane;
-    int layer;           /* -1: the line is for all layers that have none of their own */
+    int layer;           /* NONE: the line is for all layers that have none of their own */
     double ns;           /* the median of its time */
     double flops, bytes; /* one task's operations; the bytes that it reads and writes */
 };

@@ -67,7 +67,7 @@ static bool read_memory(struct costs *costs, const char *name, char *value)
 /* task NAME LANE [layer=K] = NANOSECONDS FLOPS BYTES */
 static bool read_task_cost(struct costs *costs, const char *name, char *value)
 {
-    struct task_cost cost = {.layer = -1};
+    struct task_cost cost = {.layer = NONE};
     char lane[16];
     double number[3];
     int end = 0; /* how much of the name has been read */
@@ -195,7 +195,7 @@ void refuse_if_other_fingerprint(const struct costs *costs, const struct device 
     if (!costs->measured)
         return;
     if (device->cl)
-        clGetDeviceInfo(device->cl, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
+        device_text(device->cl, CL_DRIVER_VERSION, driver, sizeof driver);
     if (device->is_logical)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", device->name);
     const struct {

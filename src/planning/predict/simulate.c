@@ -31,6 +31,7 @@
  * Nodes number the tasks of all iterations: task i of iteration k is node k * n + i.
  */
 #include "simulator.h"
+#include "trainer/run/run.h"
 
 #include <math.h>
 
@@ -374,7 +375,8 @@ static bool may_open(const struct simulator *simulator)
 {
     if (simulator->opened == simulator->limit || simulator->tasks_at_limit > 0)
         return false;
-    return simulator->opened < 2 || simulator->iterations[simulator->opened - 2].compute_tasks_left == 0;
+    return simulator->opened < ISSUED_AHEAD ||
+           simulator->iterations[simulator->opened - ISSUED_AHEAD].compute_tasks_left == 0;
 }
 
 /* Notes which iterations have ended, and opens others as long as the host may.  Then any lane may have a task that can
@@ -416,8 +418,8 @@ static void finish(struct simulator *simulator, struct lane_state *lane)
     return_at_end(simulator, i, iteration);
     release(simulator, i, iteration);
     count_end(simulator, i, iteration);
-    /* Lanes are tried before iterations: where an iteration then asks for a slot, tasks may leave it, and it may be
-     * over. */
+    /* Lanes are tried before iterations are looked at: a task that then asks for a slot may find none, so that its
+     * iteration loses its other tasks and has ended. */
     try_lanes(simulator);
     update_iterations(simulator);
     queue_lane(simulator, lane);

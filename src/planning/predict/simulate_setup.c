@@ -6,10 +6,10 @@
 #include <math.h>
 
 enum {
-    LEAST_STEPS = 64, /* this many iterations may pass in any list of moderate length */
+    STEPS_OF_SHORT_LIST = 64, /* this many iterations may pass in any list of moderate length */
     MOST_STEPS = 20000,
-    FEWEST_STEPS = 8,    /* so many are simulated, however long the list is */
-    MOST_NODES = 1 << 25 /* what they have together, as far as memory allows */
+    STEPS_OF_ANY_LIST = 8, /* so many are simulated, however long the list is */
+    MOST_NODES = 1 << 25   /* what they have together, as far as memory allows */
 };
 enum { STORED_STEPS = 1024, STORED_NODES = 1 << 21 }; /* with snapshots, whose pattern may be long, or there is none */
 
@@ -85,8 +85,8 @@ struct problem *compute_task_times(struct simulation *result, const struct costs
  * too much memory. */
 static int choose_limit(const struct simulator *simulator)
 {
-    int limit = MIN(MAX(LEAST_STEPS, 4 * simulator->repeat), MOST_STEPS);
-    limit = MIN(limit, MAX(FEWEST_STEPS, MOST_NODES / simulator->n));
+    int limit = MIN(MAX(STEPS_OF_SHORT_LIST, 4 * simulator->repeat), MOST_STEPS);
+    limit = MIN(limit, MAX(STEPS_OF_ANY_LIST, MOST_NODES / simulator->n));
     if (simulator->returning_task)
         limit = MAX(limit, MIN(STORED_STEPS, STORED_NODES / simulator->n));
     return limit;

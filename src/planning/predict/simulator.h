@@ -60,8 +60,8 @@ struct simulator {
     struct wait *waits;          /* a list for each task, by `first_wait` and `next_wait` */
     int *unmet;                  /* by node: how many tasks it waits for that have not ended */
     struct lane_state *lanes;    /* by lane */
-    int *winner;                 /* [2 n_lanes]: node i is the lane with the earlier event of nodes 2 i and 2 i + 1;
-                                  * the last n_lanes nodes are the lanes */
+    int *winner;                 /* [2 n_lanes]: place i has the lane with the earlier event of places 2 i and 2 i + 1;
+                                  * the last n_lanes places have the lanes */
     struct link_copies *on_link; /* by link */
     struct iteration *iterations;
     struct lane_state **to_try; /* a queue of the lanes on which a task may start now; some stand in it twice */

@@ -41,7 +41,8 @@ static bool is_alike(const struct task_cost *a, const struct task_cost *b)
 
 static struct task_kind *find_timed_kind(struct timings *timings, const struct task *task)
 {
-    struct task_cost cost = {.lane = task->lane->kind, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+    struct task_cost cost = {
+        .lane = task->lane->kind, .layer = NONE, .flops = task->flops, .bytes = (double)task->bytes};
     snprintf(cost.name, sizeof cost.name, "%s", task->name);
     for (size_t i = 0; i < timings->n; i++)
         if (is_alike(&timings->kinds[i].cost, &cost))
@@ -229,7 +230,7 @@ static void time_host_updates(const struct list *list, struct costs *costs)
     size_t first = costs->n_tasks;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        struct task_cost cost = {.lane = LANE_CPU, .layer = -1, .flops = task->flops, .bytes = (double)task->bytes};
+        struct task_cost cost = {.lane = LANE_CPU, .layer = NONE, .flops = task->flops, .bytes = (double)task->bytes};
         if (task->extra.on_host.function != adamw_on_host || has_update(costs, first, cost.bytes))
             continue;
         snprintf(cost.name, sizeof cost.name, "%s", task->name);

@@ -82,16 +82,16 @@ enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2, THE_REMEDY = 1 };
 static void add_decision(struct swapper *swapper, struct gap_facts *gap_facts, const struct gap_facts *last)
 {
     const struct tensor *tensor = gap_facts->gap->tensor;
-    struct decision *decision = &swapper->decisions[swapper->n];
+    struct decision *decision = &swapper->decisions[swapper->n_decisions];
     bool has_both = swapper->may_swap && gap_facts->may_remake;
     decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
-    decision->group = (int)swapper->n;
+    decision->group = (int)swapper->n_decisions;
     if (last && last->has_decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decisions[last->decision].group;
     gap_facts->has_decision = true;
-    gap_facts->decision = swapper->n;
-    swapper->n++;
-    swapper->end[round_of[tensor->class]] = swapper->n;
+    gap_facts->decision = swapper->n_decisions;
+    swapper->n_decisions++;
+    swapper->end[round_of[tensor->class]] = swapper->n_decisions;
 }
 
 /* Lists the decisions in their order, beginning with LAYOUT.  Gaps that compare equal share one. */
@@ -106,7 +106,7 @@ static void collect_decisions(struct swapper *swapper)
     bool has_moves = swapper->n_moves > 0; /* else the clock's order is the list's */
     swapper->decisions[LAYOUT] =
         (struct decision){.options = has_moves ? N_LAYOUTS : N_LAYOUTS_AS_LISTED, .group = NONE};
-    swapper->n = 1;
+    swapper->n_decisions = 1;
     const struct gap_facts *last = NULL;
     for (size_t i = 0; i < n; i++) {
         struct gap_facts *gap_facts = sorted[i];
@@ -250,7 +250,7 @@ static struct score search_rounds(struct swapper *swapper, option_byte *best, do
                                 .apply = apply_choice,
                                 .context = swapper,
                                 .least_period = least_period};
-    memset(best, KEEP_TENSOR, swapper->n);
+    memset(best, KEEP_TENSOR, swapper->n_decisions);
     best[LAYOUT] = FIRST_LAYOUT;
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
@@ -261,7 +261,7 @@ static struct score search_rounds(struct swapper *swapper, option_byte *best, do
         question.work = 0;
         option_byte *starts = collect_starts(swapper, best);
         score = find_best_choice(&question, starts, STARTS, best);
-        question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n);
+        question.work = work_after(swapper, &score, fitted, swapper->admitted == swapper->n_decisions);
         memcpy(starts, best, question.n);
         if (question.work > 0)
             score = find_best_choice(&question, starts, 1, best);
@@ -325,7 +325,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
         report_gaps(gaps, swapper->fates, swapper->costs, "all fits", report);
         return false;
     }
-    option_byte *best = allocate(swapper->n, 1);
+    option_byte *best = allocate(swapper->n_decisions, 1);
     /* Where times are not known, whatever fits will do. */
     double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
@@ -352,7 +352,7 @@ bool can_fit_within(struct list *list, const struct costs *costs, const struct s
 {
     struct swapper swapper = open_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
-    option_byte *best = allocate(swapper.n, 1);
+    option_byte *best = allocate(swapper.n_decisions, 1);
     const struct score score = search_rounds(&swapper, best, seconds);
     free(best);
     close_swapper(&swapper);

@@ -171,7 +171,7 @@ struct swapper {
     bool may_swap;    /* false (REMAKE_ALONE): a tensor that cannot be made again is kept */
     bool looks_ahead; /* an earlier pass asks, so the search may spend a part of its work alone */
     struct decision *decisions;
-    size_t n;                /* decisions */
+    size_t n_decisions;
     size_t admitted;         /* how many decisions the search takes, from the first on; the others are to keep */
     size_t end[MEM_CLASSES]; /* by round: how many decisions it and earlier rounds have; 0: the round has none */
 };

@@ -158,7 +158,8 @@ struct problem *attempt(void (*work)(void *), void *argument)
 void clean_up_in_handler(void)
 {
     if (atomic_flag_test_and_set(&cleanups_lock))
-        return; /* another thread is changing the list; the next writer of a file removes its stray temporaries */
+        return; /* this thread or another is changing the list; the next writer of a file removes stray temporaries */
+    /* The lock stays held, since the program ends: no other thread may change the list any more. */
     for (const struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
         cleanup->run(cleanup->argument);
 }

@@ -52,7 +52,8 @@ void flush_output(void);
 
 /* ---- problems ---------------------------------------------------------------------------------------------------- */
 
-/* Functions that may end the program, or whose result may, have these names:
+/* Functions whose purpose is to end the program, or to look for a reason to, have these names.  Any other function may
+ * call fail() too, where it meets a mistake of the user.
  *
  *     fail_X(), refuse_X()    end the program in any case, and say why
  *     refuse_if_X()           ends it if X is so

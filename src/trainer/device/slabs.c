@@ -78,7 +78,7 @@ const char *format_budget(char out[128], const struct device *device)
     if (device->limited && is_default)
         strcat(out, ", all that the memory limit of this process leaves (of a container, a job or ulimit)");
     else if (is_default && device->budget < device->memory)
-        snprintf(out + strlen(out), 64, " (of %s; the rest is left to the driver)",
+        snprintf(out + strlen(out), 128 - strlen(out), " (of %s; the rest is left to the driver)",
                  format_bytes(all, (double)device->memory));
     return out;
 }

@@ -1,4 +1,4 @@
-/* layers.c - the transformer, as in the paper.  x: the residual stream (N, C), N = B*T tokens. */
+/* layers.c - the transformer of GPT-2.  x: the residual stream (N, C), N = B*T tokens. */
 #include "model.h"
 
 /* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */
@@ -8,7 +8,7 @@ static struct tensor *attention_forward(struct builder *b, const struct weight *
     struct tensor *qkv = linear(b, "attn.qkv", n, p[QKV_W], p[QKV_B]);  /* (N, 3C) */
     struct tensor *a = attention(b, "attn.mix", qkv);                   /* (N, C)  */
     struct tensor *o = linear(b, "attn.proj", a, p[PROJ_W], p[PROJ_B]); /* (N, C)  */
-    return add(b, "attn.residual", x, o);
+    return residual(b, "attn.residual", x, o);
 }
 
 /* MLP half of layer l: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
@@ -18,7 +18,7 @@ static struct tensor *mlp_forward(struct builder *b, const struct weight *p, str
     struct tensor *f = linear(b, "mlp.fc", n, p[FC_W], p[FC_B]);           /* (N, 4C) */
     struct tensor *g = gelu(b, "mlp.gelu", f);                             /* (N, 4C) */
     struct tensor *o = linear(b, "mlp.proj", g, p[FCPROJ_W], p[FCPROJ_B]); /* (N, C)  */
-    return add(b, "mlp.residual", x1, o);
+    return residual(b, "mlp.residual", x1, o);
 }
 
 struct tensor *gpt_stage(struct builder *b, int stage, const struct batch *batch, struct tensor *x)

@@ -19,7 +19,7 @@
 #ifndef MODEL_H
 #define MODEL_H
 
-#include "build.h"     /* brings: build, tape, op, kernels, LAUNCH() */
+#include "build.h"     /* brings: builder, tape, op, kernels, LAUNCH() */
 #include "cl/shared.h" /* brings: BLOCK, PART_NUMBERS, CONTROL_*, VERDICT_* */
 #include "ops.h"       /* brings: batch, gemm; declares: linear(), attention() ... */
 #include "params.h"    /* brings: config, param, unit, params, weight */
@@ -131,7 +131,7 @@ void send_unit(struct builder *b, int unit);
 /* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_VERDICT, of its task's accesses. */
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N, ADAMW_N_DECAY };
 
-/* Sums the shards of a unit's gradient that send_unit() has sent. */
+/* Sums the shards of a unit's gradient that send_unit() has sent.  After release_updates() the unit is updated next. */
 void reduce_unit(struct builder *b, int unit);
 
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,

@@ -37,14 +37,14 @@ struct tensor *gelu(struct builder *b, const char *name, struct tensor *x)
 /* ---- residual: out = x + y --------------------------------------------------------------------------------------- */
 
 /* d(x + y) passes to both unchanged: the two gradients are the same tensor, and no task is needed. */
-static void add_inputs(struct builder *b, const struct op *op)
+static void residual_inputs(struct builder *b, const struct op *op)
 {
     struct tensor *dout = gradient(b, op->out);
     accumulate_gradient(b, op, op->in[0], dout);
     accumulate_gradient(b, op, op->in[1], dout);
 }
 
-struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct tensor *y)
+struct tensor *residual(struct builder *b, const char *name, struct tensor *x, struct tensor *y)
 {
     size_t elements = count_elements(x);
     struct tensor *out = activation(b, name, x->shape);
@@ -54,7 +54,7 @@ struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct
                IN(x), IN(y),
                ELEMENTS(elements));
     set_elementwise(task);
-    struct op *op = record_op(b, name, NULL, add_inputs, out, x);
+    struct op *op = record_op(b, name, NULL, residual_inputs, out, x);
     op->in[1] = y;
     return out;
 }

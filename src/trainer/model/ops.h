@@ -26,8 +26,8 @@ struct tensor *embed(struct builder *b, const struct batch *batch);
 /* x (N, C), w (C), bias (C): (N, C). */
 struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, struct weight w, struct weight bias);
 
-struct tensor *gelu(struct builder *b, const char *name, struct tensor *x);                  /* has x's shape */
-struct tensor *add(struct builder *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, of one shape */
+struct tensor *gelu(struct builder *b, const char *name, struct tensor *x);                       /* has x's shape */
+struct tensor *residual(struct builder *b, const char *name, struct tensor *x, struct tensor *y); /* x + y, alike */
 
 /* ---- loss.c ------------------------------------------------------------------------------------------------------ */
 

@@ -61,8 +61,8 @@ struct params {
     int n, n_units;
 };
 
-/* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  For
- * free_params(). */
+/* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  The
+ * caller frees it with free_params(). */
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k);
 
 /* Why the model cannot be cut for mesh->tp ranks; NULL: it can. */

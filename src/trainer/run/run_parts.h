@@ -11,8 +11,9 @@
  *     look      nth_run(), nth_flight(), has_ended()
  *     retire    note_end(), which calls tell_ended()              its times are known, and its place is free
  *
- * All but jobs belongs to the thread that issues.  Another thread that looks at flights holds flights_lock.  A job
- * belongs to the thread that has it, which may write its flight's times, `work` and `skipped`, until `done` ends.
+ * Everything here but jobs belongs to the thread that issues.  Another thread that looks at flights holds
+ * flights_lock.  A job belongs to the thread that has it, which may write its flight's times, `work` and `skipped`,
+ * until `done` ends.
  */
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H

@@ -24,7 +24,7 @@
  *     task.h     a task, by itself                    task.c; with role.h
  *                what passes and techniques ask       task_extra.h, tensor_extra.h, when.h when.c
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
- *                waits that no tensor says            after.c
+ *                waits that follow from no tensor     after.c
  *                edges                                depend.c; with step_parts.h segments.c, waits.c
  *                addresses                            place.c; with step_parts.h those that it calls
  *

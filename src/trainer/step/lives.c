@@ -61,8 +61,8 @@ static void fill_lifetimes(struct list *list)
 
 /* ---- lives of arenas --------------------------------------------------------------------------------------------- */
 
-/* Adds a tensor's life to its device's arena.  The host has an arena for each context: that of the context that copies
- * the tensor takes it. */
+/* Adds a tensor's life to its device's arena.  The host has an arena for each context: a tensor there goes to that of
+ * the device that copies it. */
 static void add_life(struct arena *arenas, struct tensor *tensor, struct list *const *lists)
 {
     struct arena *arena = &arenas[tensor->device->index];

@@ -138,7 +138,8 @@ double ask_predicted_seconds(const struct trainer *trainer, const struct task *t
 void **folder_data_of(const struct trainer *trainer, const struct module *module)
 {
     size_t i = 0;
-    while (modules[i] != module)
+    while (i < n_modules && modules[i] != module)
         i++;
+    CHECK(i < n_modules, "module %s is not in the table of modules", module->name);
     return &trainer->folder_data[i];
 }
