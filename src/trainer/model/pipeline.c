@@ -4,8 +4,8 @@
  *
  *     gpipe    stage 0   F0 F1 F2          B0 B1 B2            all forwards, then all backwards   (Huang et al. 2019)
  *              stage 1      F0 F1 F2 B0 B1 B2
- *     1f1b     stage 0   F0 F1    B0 F2 B1    B2               as early a backward as can be: at most `stages` tapes
- *              stage 1      F0 B0 F1 B1 F2 B2                  are kept                       (Narayanan et al. 2019)
+ *     1f1b     stage 0   F0 F1    B0 F2 B1    B2               as early a backward as can be: the activations of at
+ *              stage 1      F0 B0 F1 B1 F2 B2                  most `stages` are kept         (Narayanan et al. 2019)
  *
  * An interleaved pipeline has several stages (chunks) per device, so a micro-batch passes each device several times,
  * and the wait at both ends is shorter (Narayanan et al. 2021).
