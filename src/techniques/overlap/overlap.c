@@ -244,8 +244,7 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
                           const char *purpose)
 {
     struct list *list = mover->list;
-    char name[sizeof tensor->name];
-    snprintf(name, sizeof name, "host.%.42s", tensor->name);
+    const char *name = JOINED("host.", tensor->name);
     struct tensor *copy = new_bytes_tensor(list->pool, host_of(mover), tensor->class, name, tensor->bytes);
     struct task *last = maker;
     set_exclusive(mover->edit, copy);

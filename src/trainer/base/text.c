@@ -108,12 +108,6 @@ char *join_texts(char out[64], const char *a, const char *b)
     return out;
 }
 
-void set_name(char *field, size_t room, const char *name)
-{
-    CHECK(strlen(name) < room, "the name %s has more than %zu characters", name, room - 1);
-    snprintf(field, room, "%s", name);
-}
-
 /* Where the text of the line begins: after its blanks, and after a label that two blanks or more follow. */
 static int find_second_column(const char *line)
 {

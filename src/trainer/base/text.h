@@ -39,9 +39,6 @@ char *end_text(struct begun_text *begun);
 #define JOINED(a, b) join_texts((char[64]){0}, (a), (b))
 char *join_texts(char out[64], const char *a, const char *b);
 
-/* Copies a name of the program's own to a field of `room` bytes, in which it must fit. */
-void set_name(char *field, size_t room, const char *name);
-
 /* A copy of the text with lines of at most `columns` columns, broken between words.  The caller frees it.  What is
  * broken off a line begins below the line's second column, or, if it has one column, below its first word:
  *

@@ -58,7 +58,11 @@ struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth)
 
 bool is_for(const struct lane *lane, const char *purpose) { return strcmp(lane->purpose, purpose) == 0; }
 
-void set_purpose(struct lane *lane, const char *purpose) { set_name(lane->purpose, sizeof lane->purpose, purpose); }
+void set_purpose(struct lane *lane, const char *purpose)
+{
+    CHECK(strlen(purpose) < sizeof lane->purpose, "the purpose %s is too long", purpose);
+    snprintf(lane->purpose, sizeof lane->purpose, "%s", purpose);
+}
 
 int count_lanes(const struct device *device, enum lane_kind kind)
 {

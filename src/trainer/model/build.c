@@ -32,7 +32,7 @@ struct op *record_op(struct builder *b, const char *name, gradient_rule *weights
     tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
     struct op *op = &tape->ops[tape->n++];
     *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
-    set_name(op->name, sizeof op->name, name);
+    snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
 

@@ -9,7 +9,7 @@ struct task *add_task(struct list *list, struct lane *lane, const char *name)
     struct task *task = append_task(list);
     list->last_origin++;
     task->extra.origin = list->last_origin;
-    set_name(task->name, sizeof task->name, name);
+    snprintf(task->name, sizeof task->name, "%s", name); /* a name of a step file, with what a pass adds, is cut */
     task->lane = lane;
     task->layer = list->tags.layer;
     task->micro = list->tags.micro;

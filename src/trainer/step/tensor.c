@@ -9,7 +9,7 @@ static struct tensor *add_tensor(struct pool *pool, const char *name, struct sha
     pool->tensors = grow(pool->tensors, &pool->cap, pool->n + 1, sizeof *pool->tensors);
     pool->tensors[pool->n++] = tensor;
     tensor->id = (int)pool->n - 1;
-    set_name(tensor->name, sizeof tensor->name, name);
+    snprintf(tensor->name, sizeof tensor->name, "%s", name); /* a slice of a tensor with a long name has it cut */
     CHECK(shape.n_dims >= 1 && shape.n_dims <= MOST_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
     tensor->shape = shape;
     tensor->bytes = ELEMENT_BYTES;

@@ -195,6 +195,18 @@ TEST(memory_is_what_is_written)
                    EXIT_USAGE, "budget of 99 B; use smaller tensors, or a larger memory= or --device-mem");
 }
 
+/* A tensor has the longest name that a line may give it, and a slice of it has a longer one, which is cut. */
+TEST(a_slice_of_a_tensor_with_a_long_name_is_named)
+{
+    struct list *list = read_text_list(GPU "tensor transformer.h.11.mlp.c_fc.weight.of.the.last.la gpu 100 work\n"
+                                           "task t gpu.compute 1 "
+                                           "writes=transformer.h.11.mlp.c_fc.weight.of.the.last.la[64:96]\n");
+    const struct tensor *slice = list->tasks[0]->accesses[0].tensor;
+    assert_int_equal(slice->bytes, 32);
+    assert_int_equal(strlen(slice->name), sizeof slice->name - 1);
+    free_list_and_machine(list);
+}
+
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 TEST(a_models_list_comes_back_from_its_step_file)
