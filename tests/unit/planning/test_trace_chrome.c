@@ -283,6 +283,26 @@ TEST(chrome_shows_one_list)
                    EXIT_USAGE, "of list eval, none that --steps asks for");
 }
 
+/* Chrome has microseconds, and the trace nanoseconds.  A task without a predicted time has no such field. */
+TEST(chrome_says_the_predicted_time)
+{
+    example_tasks[FWD0].predicted_ns = 1500;
+    json_t *root = exported(make_example("a.trace"), temp_path("a.json.gz"), "4"), *event;
+    example_tasks[FWD0].predicted_ns = 0;
+    size_t i, n = 0;
+    json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+    {
+        const json_t *args = json_object_get(event, "args");
+        if (!json_object_get(args, "predicted_us"))
+            continue;
+        assert_string_equal(json_string_value(json_object_get(event, "name")), "fwd");
+        expect_near(number_at(args, "predicted_us"), 1.5);
+        n++;
+    }
+    assert_int_equal(n, 1);
+    json_decref(root);
+}
+
 TEST(chrome_keeps_nanoseconds)
 {
     const char *path = temp_path("long.trace");

@@ -90,6 +90,12 @@ TEST(ckpt_names_the_damaged_payload)
     struct image image = make_image(path, &snapfile);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_OK);
     assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
+    json_t *root = yard_json("ckpt ls --json '%s'", path);
+    const json_t *snapshot = json_object_get(root, "snapshot");
+    assert_int_equal(number_at(snapshot, "slots"), 2);
+    assert_int_equal(number_at(snapshot, "slot"), 2);
+    assert_int_equal(number_at(snapshot, "commit"), 2); /* each of the two steps is one */
+    json_decref(root);
     image.bytes[first_piece(path)] ^= 1;
     put_bytes(&image, 0, image.n);
     expect_yard(EXIT_FAILED, "step 2 is torn or damaged: ", "ckpt verify '%s'", path);
