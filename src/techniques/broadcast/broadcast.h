@@ -1,14 +1,10 @@
-/* broadcast.h - new parameters go to the other devices in slices, over several queues at once.  The head of
- * broadcast.c explains message, hop, shard and queue.
+/* broadcast.h - what a list sends: messages, the shards that they belong to, and slices.  broadcast.c has the words.
  *
  *     broadcast.c        the technique: finds messages, cuts shards into slices, deals and sends these    begin here
  *     broadcast_pass.c   the pass: which of two orders takes less time, the report and the options
  *
- *     shard       |  bytes that a device sends of one layer      |
- *     messages    | message 0      | message 1  | message 2      |        each is a part of the shard
- *     slices      | slice 0   | slice 1   | slice 2   | slice 3  |        each goes to one queue
- *
- * Where a slice and a message overlap is a struct message_part: a copy task for each of the message's hops.
+ *     a shard's messages    | message 0      | message 1  | message 2      |
+ *     and its slices        | slice 0   | slice 1   | slice 2   | slice 3  |        each goes to one queue
  */
 #ifndef BROADCAST_H
 #define BROADCAST_H

@@ -106,8 +106,7 @@ struct tensor **add_reduce_moves(struct list *list, const char *name, struct ten
  *     device 1, in place    x1 += x0    x1 += x2      the same bits as x0 + x1
  *     device 2, in place    x0 += x1    x2 += x0
  *     device 0, apart       x1 += x0    x1 += x2      x0 may not be written: it is a part of tensor 0
- *     devices 1 and 2       x0 += x1    x0 += x2      x0 was received
- */
+ *     devices 1 and 2       x0 += x1    x0 += x2      x0 was received */
 struct tensor **add_reduce_sums(struct list *list, const char *name, struct tensor *const *parts, int n,
                                 enum sums_in where)
 {
