@@ -148,9 +148,9 @@ static json_t *platform_json(const struct platform_facts *facts)
     for (unsigned i = 0; i < facts->n; i++)
         json_array_append_new(devices, device_json(&facts->devices[i]));
     json_t *json = json_object();
-    json_object_set_new(json, "platform", json_integer((json_int_t)facts->number));
-    json_object_set_new(json, "name", json_string(facts->name));
-    json_object_set_new(json, "version", json_string(facts->version));
+    add_number(json, "platform", facts->number);
+    add_text(json, "name", facts->name);
+    add_text(json, "version", facts->version);
     json_object_set_new(json, "devices", devices);
     return json;
 }

@@ -48,11 +48,10 @@ void set_order(void)
 {
     const char *words = find_option(&all_options, "pipeline")->argument;
     const char *because = *left_out ? "; this yard was built without" : "";
-    const char *which = is_folder(own_settings.pipeline) ? ", which is a folder" : "";
     own_settings.turn_order = turn_order_of(own_settings.pipeline);
     if (!own_settings.turn_order)
-        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s%s", words, own_settings.pipeline, which,
-             because, left_out);
+        fail(EXIT_USAGE, "--pipeline takes one of %s, not \"%.40s\"%s%s%s", words, own_settings.pipeline,
+             is_folder(own_settings.pipeline) ? ", which is a folder" : "", because, left_out);
     if (own_settings.turn_order->written)
         own_settings.pipeline = own_settings.turn_order->written->text;
 }

@@ -21,11 +21,12 @@ char preset_help[512];
 void fill_preset_texts(void)
 {
     char *help = NULL;
+    const char *before = "sizes by name: ";
     for (int i = 0; i < PRESETS; i++) {
         const struct preset *preset = &presets[i];
-        append_text(&help, "%s%s has %d layers, %d heads, %d channels, seq-len %d, batch %d",
-                    i == 0 ? "sizes by name: " : "; ", preset->name, preset->layers, preset->heads, preset->channels,
-                    preset->seq_len, preset->batch);
+        append_text(&help, "%s%s has %d layers, %d heads, %d channels, seq-len %d, batch %d", before, preset->name,
+                    preset->layers, preset->heads, preset->channels, preset->seq_len, preset->batch);
+        before = "; ";
         preset_words[i] = preset->name;
     }
     snprintf(preset_help, sizeof preset_help, "%s", help);
