@@ -5,7 +5,7 @@
 # HARDWARE= gives the links of the machine that it names.  gallery.sh checks the formulas.
 . tests/lib/helpers.sh
 
-page=tutorials/24-six-papers.md
+page=tutorials/28-six-papers.md
 
 long_lists() {
     for list in data/papers/*.txt; do

@@ -28,7 +28,7 @@
  * Bytes come and go by add_copy_for() and switch_readers().  Where there is something to choose, it gives
  * find_best_choice() (search/search.h) its decisions, some starts and its rewrite.
  *
- * To add one (tutorials/15-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
+ * To add one (tutorials/22-write-a-pass.md does it), make a folder with one file, NAME/NAME.c:
  *
  *     1. its idea, picture, rule and source, as the others begin
  *     2. wants_NAME(): false where all its options are zero.  run_NAME(): open_edit(), the verbs, then commit_edit()

@@ -329,7 +329,7 @@ static const struct option options[] = {
      .help = "run optimizer updates of some layers on the CPU while the device goes on. plan: a search before "
              "the run chooses the layers for the shortest step. local: a rule chooses after each layer's "
              "backward. all-cpu: all updates run on the CPU. all-device: all run on the device "
-             "(tutorials/10-overlap.md)"},
+             "(tutorials/15-overlap.md)"},
     {.name = "overlap-plan",
      .type = OPT_OUTPUT,
      .value = &overlap_options.plan_file,

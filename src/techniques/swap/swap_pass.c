@@ -118,7 +118,7 @@ static const struct option options[] = {
      .classes = OF_LIST,
      .help = "move data to the host, and back before it is needed. auto: as much as the budget needs, for the "
              "shortest step; what is cheaper to compute again is computed again. layer, microbatch: all that "
-             "can leave, in a fixed order (tutorials/12-swap.md)"},
+             "can leave, in a fixed order (tutorials/17-swap.md)"},
     {.name = "swap-what",
      .type = OPT_TEXT,
      .value = &swap_what,

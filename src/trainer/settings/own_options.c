@@ -340,7 +340,7 @@ const struct option own_options[] = {
      .help = "order of micro-batches in a pipeline. interleaved: two stages per device. zbh1, zbh2: the "
              "gradients of weights fill the waits; zbh2 takes twice the memory. dualpipev: the same, with "
              "two stages per device. FILE.csv: the order in that file, as PyTorch writes it "
-             "(tutorials/17-zero-bubble.md)"},
+             "(tutorials/10-zero-bubble.md)"},
     {.name = "grad-groups",
      .type = OPT_INT,
      .value = &own_settings.grad_groups,

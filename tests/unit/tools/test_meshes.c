@@ -402,7 +402,7 @@ TEST(the_mebibytes_that_a_row_shows_are_enough)
     assert_above(rows, 2);
 }
 
-/* Tutorials 4, 9 and 18: meshes that are tried one by one. */
+/* Tutorials 4, 9 and 11: meshes that are tried one by one. */
 static const char *const by_hand[][2] = {
     {"plan --model gpt2 --batch 8 --hardware data/hardware/server.txt", "--mesh dp=4"},
     {"plan --model gpt2 --vocab 256 --layers 8 --batch 8 --micro-batch 1 --hardware data/hardware/server.txt",
