@@ -1,53 +1,14 @@
 /* main.c - finds the command that the first word names, runs it, and returns its exit code.
  *
  * To step through a training run:  gdb --args ./yard train --model tiny --serial --steps 3
+ *
+ * A first reading skips what is marked with the word "Later:": see tutorials/reference-code.md.
  */
 #include "trainer/base/base.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/device/device.h"
 
-static void print_help(FILE *out);
-static int run_help_of(const char *name, int n, char **words);
-
-/* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
- * since the terminal that it wrote to may have been closed. */
-static int finish_output(int code)
-{
-    if (code != EXIT_INTERRUPTED)
-        flush_output();
-    main_has_returned = true;
-    return code;
-}
-
-static int run_command(const char *name, int argc, char **argv)
-{
-    const struct subcommand *command = find_command(name);
-    if (!command)
-        refuse_command(name);
-    return command->run(argc, argv);
-}
-
-int main(int argc, char **argv)
-{
-    int code = EXIT_OK;
-    prepare_process(argv[0]);
-    if (argc < 2) {
-        print_help(stderr);
-        code = EXIT_USAGE;
-    } else if (strcmp(argv[1], "--version") == 0) {
-        printf("yard " YARD_VERSION "\n");
-    } else if (argc > 2 && strcmp(argv[1], "help") == 0 && !wants_help(1, argv + 2)) {
-        code = run_help_of(argv[2], argc - 3, argv + 3);
-    } else if (wants_help(1, argv + 1)) {
-        print_help(stdout);
-    } else {
-        code = run_command(argv[1], argc - 2, argv + 2);
-    }
-    return finish_output(code);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
+/* Later: prints what `yard --help` shows. */
 static void print_help(FILE *out)
 {
     print_commands(out);
@@ -67,7 +28,16 @@ static void print_help(FILE *out)
                  "  4 a file cannot be read or written, 130 interrupted\n");
 }
 
-/* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
+static int run_command(const char *name, int argc, char **argv)
+{
+    const struct subcommand *command = find_command(name);
+    if (!command)
+        refuse_command(name);
+    return command->run(argc, argv);
+}
+
+/* Later: `yard help trace export` is `yard trace export --help`.  The words are those after the command's name,
+ * "export". */
 static int run_help_of(const char *name, int n, char **words)
 {
     char **with_help = allocate((size_t)n + 2, sizeof *with_help);
@@ -76,4 +46,33 @@ static int run_help_of(const char *name, int n, char **words)
     int code = run_command(name, n + 1, with_help);
     free(with_help);
     return code;
+}
+
+/* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
+ * since the terminal that it wrote to may have been closed. */
+static int finish_output(int code)
+{
+    if (code != EXIT_INTERRUPTED)
+        flush_output();
+    main_has_returned = true;
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    int code = EXIT_OK;
+    prepare_process(argv[0]);
+    if (argc < 2) {
+        print_help(stderr);
+        code = EXIT_USAGE;
+    } else if (strcmp(argv[1], "--version") == 0) {
+        printf("yard " YARD_VERSION "\n");
+    } else if (argc > 2 && strcmp(argv[1], "help") == 0 && !wants_help(1, argv + 2)) {
+        code = run_help_of(argv[2], argc - 3, argv + 3);
+    } else if (wants_help(1, argv + 1)) {
+        print_help(stdout);
+    } else {
+        code = run_command(argv[1], argc - 2, argv + 2);
+    }
+    return finish_output(code);
 }

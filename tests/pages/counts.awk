@@ -9,25 +9,27 @@
 #     `src` has about 42,100 lines of code      a sentence of the README: lines of code, which code_lines.awk counts,
 #                                               rounded to hundreds; right within a twentieth
 #     | `src/main.c` | 49 | ... |               a row of the README: all lines of a file; right within a tenth
-#     | `src/main.c` | `main()` | 12 |          a row of the spine, the reading order in reference-code.md: all lines
+#     | `src/main.c` | 49 |                     a row of the spine, the reading order in reference-code.md: all lines
 #                                               of what is to be read, but blank ones; right within a tenth
 #
-# What is to be read of the file, or of that of the row above, is
+# Of a .c or .cl file all is to be read that is not marked.  Of a header it is the comment at its top, and the types,
+# tables and macros, each with the comment above it; headings, and declarations of functions, are for looking up.
+# What is not to be read has one of these marks:
 #
-#     | |                              the file: where it has a line "a first reading ends here", what is above it
-#     | without `a()`, `b()` |         the same, less these parts
+#     /* Later: adds ... */            the comment above a function, a type, a table or a macro, which is left out
+#     /* ---- Later: links ---- */     a heading: all is left out up to the next heading, or the file's end; within
+#                                      a struct or an enum up to the next heading there, or its end
 #
-# or a list of
+# A row may name less than a file.  Then this is to be read, whatever its mark:
 #
-#     top comment                      the comment at the file's top
-#     `name()`                         a function or macro
-#     `struct name`, `enum name`       a type
-#     `name[]`                         a table
-#     `name`                           a type of functions, a variable or a constant
-#     `name[]` down to `word`          the beginning of a long one, up to the first line that has the word
+#     | `src/main.c`: only `main()` | 12 |      the parts of a list, each from the comment above it to its end:
 #
-# Each begins with the comment above it and ends with its closing brace, or at a line "a first reading ends here".  The
-# spine has a limit: LONGEST_SPINE lines.
+#         `name()`                     a function or macro
+#         `struct name`, `enum name`   a type
+#         `name[]`                     a table
+#         `name`                       a type of functions, a variable or a constant
+#
+# The spine names a file once, and it has a limit: LONGEST_SPINE lines.
 
 BEGIN {
     LONGEST_SPINE = 3500
@@ -111,44 +113,56 @@ function end_of_declaration(i) { # of a variable and the like: its semicolon
     return i
 }
 
-function end_of_body(i) { # a brace at the line's beginning, or all of it in one line; or where a first reading ends
-    while (i < n && line[i] !~ /^}/ && line[i] !~ /- a first reading ends here[: ]/ &&
-           line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
+function end_of_body(i) { # a brace at the line's beginning, or all of it in one line
+    while (i < n && line[i] !~ /^}/ && line[i] !~ /^[a-z].*[{].*};?( *\/\*.*)?$/)
         i++
     return i
 }
 
-function end_of(i, name) {
-    if (line[i] ~ /^#define/)
+# The end of what begins in line i.
+function end_of(i) {
+    if (line[i] ~ /^#/)
         return end_of_macro(i)
-    while (line[i] !~ /[{]/ && line[i] !~ /^typedef/)
+    if (line[i] ~ /^typedef/ || line[i] ~ /^[a-z][^({]*;/)
+        return end_of_declaration(i)
+    while (i < n && line[i] !~ /[{]/ && line[i] !~ /;( *\/\*.*)?$/)
         i++
-    if (name ~ /[ ()\[]/)
-        return end_of_body(i)
-    return end_of_declaration(i)
+    return line[i] ~ /[{]/ ? end_of_body(i) : i
+}
+
+function end_of_comment(i) {
+    while (i < n && line[i] !~ /\*\//)
+        i++
+    return i
+}
+
+# ---- marks -----------------------------------------------------------------------------------------------------------
+
+function is_heading(i) { # of a part of a file, or of a struct
+    return line[i] ~ /^ *\/\* -+ .* -+ \*\/$/
+}
+
+function is_later_heading(i) {
+    return line[i] ~ /^ *\/\* -+ Later: .* -+ \*\/$/
+}
+
+function is_later(i) { # the first line of a comment
+    return line[i] ~ /^\/\* Later: /
+}
+
+function check_marks(   i) {
+    for (i = 1; i <= n; i++) {
+        if (line[i] ~ /^ *\/\*[ -]*[Ll]ater/ && !is_later(i) && !is_later_heading(i))
+            wrong(file ":" i " is no mark: " line[i])
+        if (is_later(i) && line[end_of_comment(i) + 1] == "")
+            wrong(file ":" i " marks nothing: " line[i])
+    }
 }
 
 # ---- counting --------------------------------------------------------------------------------------------------------
 
 function lines_from(begin, end) { # those that are not blank
     return end - begin + 1 - (blank[end] - blank[begin - 1])
-}
-
-function count_head(   end) {
-    end = 1
-    while (end < n && line[end] !~ /\*\//)
-        end++
-    return end
-}
-
-function count_down_to(name, word,   begin, end, i) { # of `name`, up to the first line with the word
-    begin = find(name)
-    end = begin ? end_of(begin, name) : 0
-    for (i = begin; i < end; i++)
-        if (line[i] ~ "(^|[^a-zA-Z_0-9])" word "([^a-zA-Z_0-9]|$)")
-            return lines_from(with_comment(begin), i)
-    wrong(file " has no " name " with a line " word)
-    return 0
 }
 
 # The first line of the comment above line i, or i where there is none.
@@ -161,45 +175,74 @@ function with_comment(i) {
     return i
 }
 
-# The number of the line between functions "a first reading ends here", or 0.
-function line_of_end(   i) {
-    for (i = 1; i <= n; i++)
-        if (line[i] ~ /^\/\* -+ a first reading ends here(:.*)? -+ \*\/$/)
-            return i
-    return 0
+# How many of the lines from begin to end stand below a heading that says "Later".
+function count_later_fields(begin, end,   i, later, sum) {
+    for (i = begin; i <= end; i++) {
+        if (is_heading(i))
+            later = is_later_heading(i)
+        if (later && i < end)
+            sum += line[i] != ""
+    }
+    return sum
 }
 
-function count_file(   end) { # where it has a line at which a first reading ends: what is above it
-    end = line_of_end()
-    return lines_from(1, end ? end - 1 : n)
+function count_source(   i, end, later, sum) { # of a .c or .cl file
+    for (i = 1; i <= n; i = end + 1) {
+        end = i
+        if (is_heading(i))
+            later = is_later_heading(i)
+        if (is_later(i))
+            end = end_of(end_of_comment(i) + 1)
+        else if (!later)
+            sum += line[i] != ""
+    }
+    return sum
+}
+
+function is_shown(i) { # does a type, a table or a macro begin in the line of a header, which is read?
+    if (line[i] ~ /^#define / && line[i] !~ /_H$/)
+        return 1
+    return line[i] ~ /^(static |extern )?(const )?(struct|union|enum)( [a-z_]+)? [{]/ || line[i] ~ /^typedef/ ||
+           line[i] ~ /^[a-z].* = [{]/
+}
+
+function count_header(   i, begin, end, later, sum) {
+    i = end_of_comment(1)
+    sum = lines_from(1, i)
+    for (i++; i <= n; i = end + 1) {
+        begin = i
+        end = i
+        if (is_heading(i))
+            later = is_later_heading(i)
+        if (line[i] == "" || is_heading(i))
+            continue
+        if (line[i] ~ /^\/\*/)
+            i = end_of_comment(i) + 1
+        end = line[i] == "" ? i : end_of(i)
+        if (!later && !is_later(begin) && line[i] != "" && is_shown(i))
+            sum += lines_from(begin, end) - count_later_fields(i, end)
+    }
+    return sum
 }
 
 function count_part(name,   begin) { # the lines of a name in a row
-    if (match(name, / down to /))
-        return count_down_to(substr(name, 1, RSTART - 1), substr(name, RSTART + RLENGTH))
-    if (name == "top comment")
-        return count_head()
     begin = find(name)
     if (!begin) {
         wrong(file " has no " name)
         return 0
     }
-    return lines_from(with_comment(begin), end_of(begin, name))
+    return lines_from(with_comment(begin), end_of(begin))
 }
 
-function count(parts,   less, name, n_names, k, sum) { # of the cell of a row
+function count(parts,   name, n_names, k, sum) { # of a row; parts: those that it names, if any
+    check_marks()
+    if (parts == "")
+        return file ~ /\.h$/ ? count_header() : count_source()
     gsub(/`/, "", parts)
-    less = sub(/^without /, "", parts)
     n_names = split(parts, name, / *, */)
     for (k = 1; k <= n_names; k++)
         sum += count_part(name[k])
-    if (less || parts == "")
-        return count_file() - sum
     return sum
-}
-
-function in_cell(text) { # as it stands in a row
-    return text == "" ? "" : " " text
 }
 
 # ---- the README ------------------------------------------------------------------------------------------------------
@@ -252,18 +295,26 @@ page == "README.md" && /^\| `[a-z\/_.]*` \| [0-9]+ \|/ {
 # ---- the spine -------------------------------------------------------------------------------------------------------
 
 page != "README.md" && /^## / { in_spine = /^## The spine/ }
-in_spine && /^\| (`[a-z\/_.]*` )?\|/ {
+in_spine && /^\| `(src|cl)\// && !/^\| `[a-z\/_.]*`(: only [^|]*)? \| [0-9]+ \|$/ {
+    wrong("this is no row of the spine: " $0)
+}
+in_spine && /^\| `[a-z\/_.]*`(: only [^|]*)? \| [0-9]+ \|$/ {
     split($0, cell, " *[|] *")
-    if (cell[2] != "")
-        path = cell[2]
+    path = cell[2]
+    sub(/:.*/, "", path)
     gsub(/`/, "", path)
+    parts = cell[2] ~ /: only / ? cell[2] : ""
+    sub(/.*: only /, "", parts)
+    if (path in in_row)
+        wrong(path " has two rows")
+    in_row[path] = 1
     read_file(path)
-    sum = count(cell[3])
-    if (is_off(sum, cell[4]))
-        wrong(path ", " cell[3] ": " sum " lines in all, not " cell[4])
+    sum = count(parts)
+    if (is_off(sum, cell[3]))
+        wrong(cell[2] ": " sum " lines in all, not " cell[3])
     total += sum
     if (fill)
-        $0 = "|" in_cell(cell[2]) " |" in_cell(cell[3]) " | " sum " |"
+        $0 = "| " cell[2] " | " sum " |"
 }
 
 # ---- the pages -------------------------------------------------------------------------------------------------------

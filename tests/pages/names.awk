@@ -69,7 +69,7 @@ function read_code(line,   begun, name, rest) {
     }
     if (line ~ /[{]/)
         has_body = 1
-    # It ends with its body.  A function below the line "a first reading ends here" is only declared at first.
+    # It ends with its body, or is only declared here.
     if (line ~ /^[}]/ || (begun != "" && line ~ /[}];?$/) || (!has_body && line ~ /;$/))
         part = ""
 }

@@ -16,7 +16,7 @@ void print_commands(FILE *out);                          /* the list that `yard 
 /* Ends the program (EXIT_USAGE): there is no such command; the sentence says which may be meant. */
 _Noreturn void refuse_command(const char *word);
 
-/* ---- train.c ----------------------------------------------------------------------------------------------------- */
+/* ---- train_command.c --------------------------------------------------------------------------------------------- */
 
 int run_train(int argc, char **argv); /* gets the words after the command's name, and returns the exit code */
 

@@ -25,11 +25,9 @@
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
-/* ---- devices, lanes, the machine --------------------------------------------------------------------------------- */
+/* ---- memory and contexts ----------------------------------------------------------------------------------------- */
 
-extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute", "upload" ...; NULL ends them */
-
-/* A large block of a device's memory.  `host` and the fields in the second group are only set for the host's slabs. */
+/* A large block of a device's memory.  `host` and the fields below the heading are only set for the host's slabs. */
 struct slab {
     cl_mem buffer;    /* NULL on the host */
     void *host;       /* the first usable byte; NULL on an OpenCL device */
@@ -37,6 +35,8 @@ struct slab {
     size_t bytes;     /* usable bytes; a guard of GUARD_BYTES lies behind them */
     cl_mem *parts;    /* the sub-buffers that slab_part() made, oldest first; the newest is released first */
     size_t n_parts, cap_parts;
+
+    /* ---- Later: slabs of the host ---- */
 
     cl_mem pinned;          /* the mapped buffer in which the bytes lie, so that copies need no staging; or NULL */
     cl_command_queue queue; /* a queue of the context that `pinned` belongs to */
@@ -62,29 +62,12 @@ struct context {
 /* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
 enum { DEVICE_ALIGNMENT = 512 };
 
-/* A connection between the host and some devices in one direction, which all copies on it share.  Only described
- * machines have links. */
-enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
-extern const enum lane_kind lane_of_direction[DIRECTIONS];
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
-struct link {
-    int index;         /* its place in machine->links */
-    double rate;       /* bytes/s, which the copies on it share */
-    double latency;    /* s from a copy's start until its bytes are on the link */
-    double queue_rate; /* the most bytes/s that one queue reaches; 0: the whole rate */
-    int max_lanes;     /* the most lanes of one device that may use it; 0: any number */
-};
+extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute", "upload" ...; NULL ends them */
 
 struct device;
 struct host_thread; /* run/run_parts.h */
-
-/* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
- * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
-#define FOR_ALL ""                    /* a standard lane: batches up, results down */
-#define FOR_NOTHING "nothing"         /* a step file's lane without tasks yet: the first purpose in need gets it */
-#define FOR_MOVES "moves"             /* copies of gradients and parameters between devices, up; down: FOR_ALL */
-#define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
-#define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
 
 struct lane {
     char name[40]; /* "0:0 compute" */
@@ -101,12 +84,34 @@ struct lane {
     struct host_thread *aside_thread; /* runs the jobs that nothing in the training waits for */
 };
 
-enum { MOST_DEVICES = 16 };
-#define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
-enum { SHORT_LOOPS = 65535 };      /* rounds in all after which llvmpipe ends a work-item's loops */
-enum { GPU_WORK_GROUP = 128 };     /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
+/* ---- Later: purposes of lanes ------------------------------------------------------------------------------------ */
 
-/* The four structs that follow are parts of struct device, a subject each. */
+/* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
+ * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
+#define FOR_ALL ""                    /* a standard lane: batches up, results down */
+#define FOR_NOTHING "nothing"         /* a step file's lane without tasks yet: the first purpose in need gets it */
+#define FOR_MOVES "moves"             /* copies of gradients and parameters between devices, up; down: FOR_ALL */
+#define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
+#define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
+
+/* ---- Later: links ------------------------------------------------------------------------------------------------ */
+
+/* A connection between the host and some devices in one direction, which all copies on it share.  Only described
+ * machines have links. */
+enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
+extern const enum lane_kind lane_of_direction[DIRECTIONS];
+
+struct link {
+    int index;         /* its place in machine->links */
+    double rate;       /* bytes/s, which the copies on it share */
+    double latency;    /* s from a copy's start until its bytes are on the link */
+    double queue_rate; /* the most bytes/s that one queue reaches; 0: the whole rate */
+    int max_lanes;     /* the most lanes of one device that may use it; 0: any number */
+};
+
+/* ---- Later: parts of struct device, a subject each --------------------------------------------------------------- */
+
+enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
 
 /* In which shape kernels are compiled for a device and launched on it. */
 struct kernel_shape {
@@ -118,6 +123,8 @@ struct kernel_shape {
     size_t most_items;                /* the most work-items of a work-group; 0: not known (a described device) */
     size_t local_memory;              /* bytes that a work-group may share */
 };
+
+enum { SHORT_LOOPS = 65535 }; /* rounds in all after which llvmpipe ends a work-item's loops */
 
 /* How a device differs from others in what its driver does. */
 struct quirks {
@@ -141,6 +148,11 @@ struct description {
     struct link *links[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
     struct link *disk;              /* the host's: the link that copies on its disk lanes share, or NULL */
 };
+
+/* ---- devices and the machine ------------------------------------------------------------------------------------- */
+
+enum { MOST_DEVICES = 16 };
+#define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
 
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
@@ -167,7 +179,7 @@ struct device {
 
     struct kernel_shape shape;
 
-    /* ---- a first reading ends here ---- */
+    /* ---- Later: what its driver, or a file, says of it ---- */
 
     bool is_logical;   /* it is a logical device, which shares its cores with others */
     cl_device_id root; /* the device that a sub-device was cut from, else the same as cl */
@@ -177,6 +189,7 @@ struct device {
     struct description described;
 };
 
+/* Later: what open_machine() is asked for. */
 struct machine_options {
     const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
     size_t device_memory, host_memory; /* budgets in bytes; 0: all that the device may use */
@@ -195,7 +208,7 @@ struct machine {
     int n_lanes;
     size_t cap_lanes;
 
-    /* ---- a first reading ends here ---- */
+    /* ---- Later: what was asked for, and machines that are only described ---- */
 
     struct link **links; /* only a described machine has links */
     size_t n_links, cap_links;

@@ -11,58 +11,7 @@
 
 #include <unistd.h>
 
-static char *kernel_source(const char *file, char **path);
-static cl_program compile(const struct device *device, const char *text, const char *options, const char *path);
-
-static cl_program build_program(struct device *device, const char *file)
-{
-    const char *const parts[] = {"shared.h", "common.cl", file};
-    char *path = NULL, *text = NULL;
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        free(path);
-        char *part = kernel_source(parts[i], &path);
-        append_text(&text, "#line 1 \"%s\"\n%s\n", path, part);
-        free(part);
-    }
-    const char *extra = getenv("YARD_BUILD_OPTIONS");
-    /* -w: no warnings.  PoCL prints only their number, and newer compilers warn of loops that they unroll late. */
-    char *options = format_string(
-        "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s", device->shape.vector,
-        device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors, device->is_cpu,
-        device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
-    struct cache_entry entry = new_cache_entry(device, options, text);
-    cl_program program = load_program(device, &entry, options);
-    if (!program) {
-        program = compile(device, text, options, path);
-        keep_program(device, &entry, program);
-    }
-    free(path);
-    free(text);
-    free(options);
-    free(entry.path);
-    return program;
-}
-
-cl_kernel make_kernel(struct device *device, const char *file, const char *name)
-{
-    struct context *context = device->context; /* devices of a context are of one kind: a program serves all of them */
-    size_t i = 0;
-    while (i < context->n_programs && strcmp(context->programs[i].file, file) != 0)
-        i++;
-    if (i == context->n_programs) {
-        struct program program = {copy_string(file), build_program(device, file)};
-        context->programs =
-            grow(context->programs, &context->cap_programs, context->n_programs + 1, sizeof *context->programs);
-        context->programs[context->n_programs++] = program;
-    }
-    cl_int code;
-    cl_kernel kernel = clCreateKernel(context->programs[i].cl, name, &code);
-    if (code != CL_SUCCESS)
-        fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", name, file, cl_error_name(code), (int)code);
-    return kernel;
-}
-
-/* ---- a first reading ends here: finding the source --------------------------------------------------------------- */
+/* ---- Later: finding the source ----------------------------------------------------------------------------------- */
 
 /* The path of a file in the folder cl beside the binary, for a build tree that is run from elsewhere; NULL: it is not
  * there.  The caller frees it. */
@@ -108,9 +57,9 @@ static char *kernel_source(const char *file, char **path)
     return copy_string(embedded->text);
 }
 
-/* ---- building ---------------------------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* Ends the program with the compiler's log. */
+/* Later: ends the program with the compiler's log. */
 static _Noreturn void fail_to_compile(const struct device *device, cl_program program, const char *path, cl_int code)
 {
     size_t bytes = 0;
@@ -121,7 +70,7 @@ static _Noreturn void fail_to_compile(const struct device *device, cl_program pr
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, device->id, cl_error_name(code), log);
 }
 
-/* path: the .cl file, for errors. */
+/* Later: path: the .cl file, for errors. */
 static cl_program compile(const struct device *device, const char *text, const char *options, const char *path)
 {
     cl_program program;
@@ -130,4 +79,54 @@ static cl_program compile(const struct device *device, const char *text, const c
     if (code != CL_SUCCESS)
         fail_to_compile(device, program, path, code);
     return program;
+}
+
+static cl_program build_program(struct device *device, const char *file)
+{
+    const char *const parts[] = {"shared.h", "common.cl", file};
+    char *path = NULL, *text = NULL;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        free(path);
+        char *part = kernel_source(parts[i], &path);
+        append_text(&text, "#line 1 \"%s\"\n%s\n", path, part);
+        free(part);
+    }
+    const char *extra = getenv("YARD_BUILD_OPTIONS");
+    /* -w: no warnings.  PoCL prints only their number, and newer compilers warn of loops that they unroll late. */
+    char *options = format_string(
+        "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s", device->shape.vector,
+        device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors, device->is_cpu,
+        device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
+    struct cache_entry entry = new_cache_entry(device, options, text);
+    cl_program program = load_program(device, &entry, options);
+    if (!program) {
+        program = compile(device, text, options, path);
+        keep_program(device, &entry, program);
+    }
+    free(path);
+    free(text);
+    free(options);
+    free(entry.path);
+    return program;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+cl_kernel make_kernel(struct device *device, const char *file, const char *name)
+{
+    struct context *context = device->context; /* devices of a context are of one kind: a program serves all of them */
+    size_t i = 0;
+    while (i < context->n_programs && strcmp(context->programs[i].file, file) != 0)
+        i++;
+    if (i == context->n_programs) {
+        struct program program = {copy_string(file), build_program(device, file)};
+        context->programs =
+            grow(context->programs, &context->cap_programs, context->n_programs + 1, sizeof *context->programs);
+        context->programs[context->n_programs++] = program;
+    }
+    cl_int code;
+    cl_kernel kernel = clCreateKernel(context->programs[i].cl, name, &code);
+    if (code != CL_SUCCESS)
+        fail(EXIT_FAILED, "kernel %s in cl/%s: %s (%d)", name, file, cl_error_name(code), (int)code);
+    return kernel;
 }

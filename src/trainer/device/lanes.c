@@ -3,6 +3,8 @@
  */
 #include "device.h"
 
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
+
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
 {
     size_t n = (size_t)machine->n_lanes;
@@ -22,6 +24,14 @@ struct lane *add_lane(struct machine *machine, struct device *device, enum lane_
     return lane;
 }
 
+struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth)
+{
+    struct lane *lane = device->lanes[kind];
+    while (lane && lane->nth != nth)
+        lane = lane->next_of_kind;
+    return lane;
+}
+
 struct lane *open_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
 {
     cl_command_queue_properties properties = machine->options.profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
@@ -34,27 +44,7 @@ struct lane *open_lane(struct machine *machine, struct device *device, enum lane
     return lane;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
-
-struct machine *new_machine(int n_devices)
-{
-    struct machine *machine = allocate(1, sizeof *machine);
-    machine->devices = allocate((size_t)n_devices + 1, sizeof *machine->devices);
-    machine->contexts = allocate((size_t)n_devices + 1, sizeof *machine->contexts);
-    machine->n_devices = n_devices;
-    machine->host = &machine->devices[n_devices];
-    return machine;
-}
-
-struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth)
-{
-    struct lane *lane = device->lanes[kind];
-    while (lane && lane->nth != nth)
-        lane = lane->next_of_kind;
-    return lane;
-}
+/* ---- Later: lanes for a purpose ---------------------------------------------------------------------------------- */
 
 bool is_for(const struct lane *lane, const char *purpose) { return strcmp(lane->purpose, purpose) == 0; }
 
@@ -111,6 +101,18 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
     return lane;
 }
 
+/* ---- Later: devices ---------------------------------------------------------------------------------------------- */
+
+struct machine *new_machine(int n_devices)
+{
+    struct machine *machine = allocate(1, sizeof *machine);
+    machine->devices = allocate((size_t)n_devices + 1, sizeof *machine->devices);
+    machine->contexts = allocate((size_t)n_devices + 1, sizeof *machine->contexts);
+    machine->n_devices = n_devices;
+    machine->host = &machine->devices[n_devices];
+    return machine;
+}
+
 void choose_tile(struct device *device)
 {
     unsigned vector = device->shape.vector; /* gemm.cl has this table, and says why */
@@ -144,7 +146,9 @@ struct device *set_up_device(struct machine *machine, int i, const char *id, siz
     return device;
 }
 
-/* ---- links ------------------------------------------------------------------------------------------------------- */
+/* ---- Later: links ------------------------------------------------------------------------------------------------ */
+
+const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
 
 struct link *add_link(struct machine *machine, double rate, double latency)
 {

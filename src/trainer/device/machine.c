@@ -3,36 +3,12 @@
 
 #include <unistd.h>
 
-static void make_context(struct machine *machine, struct device *first);
-static void add_host_device(struct machine *machine);
-
-struct machine *open_machine(const struct machine_options *options)
-{
-    struct machine *machine = new_machine(MOST_DEVICES);
-    machine->n_devices = 0; /* there is room for MOST_DEVICES, of which add_devices() finds some */
-    machine->options = *options;
-    add_devices(machine, options->devices);
-    for (int i = 0; i < machine->n_devices; i++) {
-        struct device *device = &machine->devices[i];
-        if (!device->context)
-            make_context(machine, device);
-        device->budget = options->device_memory ? options->device_memory : default_budget(device);
-        for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
-            open_lane(machine, device, kind, 0);
-    }
-    add_host_device(machine);
-    calibrate_clocks(machine);
-    return machine;
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
 const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { HOST_ALIGNMENT = 4096 };
 
-/* ---- contexts and lanes ------------------------------------------------------------------------------------------ */
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
-/* Can two devices share buffers, so that copies between them are direct?  They are then given one context. */
+/* Later: can two devices share buffers, so that copies between them are direct?  They are then given one context. */
 static bool can_share(const struct device *a, const struct device *b)
 {
     if (platform_of(a) != platform_of(b))
@@ -40,7 +16,7 @@ static bool can_share(const struct device *a, const struct device *b)
     return a->root == b->root || (a->is_cpu && b->is_cpu);
 }
 
-/* Makes a context for the device and for those after it that can share buffers with it. */
+/* Later: makes a context for the device and for those after it that can share buffers with it. */
 static void make_context(struct machine *machine, struct device *first)
 {
     cl_device_id ids[MOST_DEVICES];
@@ -62,7 +38,9 @@ static void make_context(struct machine *machine, struct device *first)
     CL_MAKE(err, context->cl = clCreateContext(NULL, n, ids, NULL, NULL, &err));
 }
 
-/* The host comes after the OpenCL devices. */
+/* ---- a machine --------------------------------------------------------------------------------------------------- */
+
+/* Later: the host comes after the OpenCL devices. */
 static void add_host_device(struct machine *machine)
 {
     bool limited;
@@ -79,6 +57,27 @@ static void add_host_device(struct machine *machine)
     host->budget = machine->options.host_memory ? machine->options.host_memory : host->memory;
     machine->host = host;
 }
+
+struct machine *open_machine(const struct machine_options *options)
+{
+    struct machine *machine = new_machine(MOST_DEVICES);
+    machine->n_devices = 0; /* there is room for MOST_DEVICES, of which add_devices() finds some */
+    machine->options = *options;
+    add_devices(machine, options->devices);
+    for (int i = 0; i < machine->n_devices; i++) {
+        struct device *device = &machine->devices[i];
+        if (!device->context)
+            make_context(machine, device);
+        device->budget = options->device_memory ? options->device_memory : default_budget(device);
+        for (enum lane_kind kind = LANE_COMPUTE; kind <= LANE_DOWNLOAD; kind++)
+            open_lane(machine, device, kind, 0);
+    }
+    add_host_device(machine);
+    calibrate_clocks(machine);
+    return machine;
+}
+
+/* ---- Later: closing a machine ------------------------------------------------------------------------------------ */
 
 static void free_machine(struct machine *machine)
 {

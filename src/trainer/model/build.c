@@ -6,6 +6,8 @@
 #include "model.h"
 #include "trainer/base/module.h"
 
+/* ---- to which rank and unit tasks are added ---------------------------------------------------------------------- */
+
 void on_rank(struct builder *b, int rank, int micro, enum role role)
 {
     b->replica = &b->model->replicas[rank];
@@ -20,34 +22,29 @@ void begin_unit(struct builder *b, int unit)
     b->list->tags.layer = layer_of_unit(b->model->params, unit);
 }
 
+void end_unit(struct builder *b) { b->list->tags.layer = NONE; }
+
+/* ---- Later: grids and tensors ------------------------------------------------------------------------------------ */
+
 struct grid work_groups(const struct builder *b, size_t n) { return groups_on(b->device, n); }
 struct grid blocks(const struct builder *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
 
-struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
-                     struct tensor *out, struct tensor *in)
+struct grid column_blocks(const struct builder *b, size_t n)
 {
-    struct tape *tape = b->tape;
-    if (!b->backward_wanted)
-        return &b->unrecorded;
-    tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
-    struct op *op = &tape->ops[tape->n++];
-    *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
-    snprintf(op->name, sizeof op->name, "%s", name);
-    return op;
+    return work_groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
-void backward(struct builder *b, int unit, enum computation which)
+struct tensor *activation(struct builder *b, const char *name, struct shape shape)
 {
-    begin_unit(b, unit);
-    for (size_t i = b->tape->n; i-- > 0;) {
-        const struct op *op = &b->tape->ops[i];
-        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
-            op->weights(b, op);
-        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
-            op->inputs(b, op);
-    }
-    end_unit(b);
+    const struct tensor_form form = {.device = b->device, .class = MEM_ACTIVATIONS, .name = name, .shape = shape};
+    return new_tensor(b->list->pool, &form);
 }
+
+int rank_vocab(const struct builder *b) { return (int)params_of(b->model, b->replica->rank)->items[WTE].shape[0]; }
+int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
+int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 struct tensor *gradient(const struct builder *b, const struct tensor *x)
 {
@@ -108,7 +105,35 @@ void accumulate_gradient(struct builder *b, const struct op *op, const struct te
     set_gradient(b, x, sum);
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+/* ---- the tape ---------------------------------------------------------------------------------------------------- */
+
+struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+                     struct tensor *out, struct tensor *in)
+{
+    struct tape *tape = b->tape;
+    if (!b->backward_wanted)
+        return &b->unrecorded;
+    tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
+    struct op *op = &tape->ops[tape->n++];
+    *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
+    snprintf(op->name, sizeof op->name, "%s", name);
+    return op;
+}
+
+void backward(struct builder *b, int unit, enum computation which)
+{
+    begin_unit(b, unit);
+    for (size_t i = b->tape->n; i-- > 0;) {
+        const struct op *op = &b->tape->ops[i];
+        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
+            op->weights(b, op);
+        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
+            op->inputs(b, op);
+    }
+    end_unit(b);
+}
+
+/* ---- Later: engines of matrix products --------------------------------------------------------------------------- */
 
 enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
@@ -135,6 +160,8 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
     return engine;
 }
 
+/* ---- Later: a builder -------------------------------------------------------------------------------------------- */
+
 /* Refuses micro-batches of `tokens` tokens where the driver would end a kernel's loops too soon.  The longest loops go
  * over all tokens; embed_backward_tokens does so again for each part of a row.  The driver counts rounds of inner loops
  * and ends of loops too, so one of our rounds may be four of its own. */
@@ -159,8 +186,6 @@ struct builder new_builder(struct list *list, struct model *model, struct kernel
     return b;
 }
 
-void end_unit(struct builder *b) { b->list->tags.layer = NONE; }
-
 void end_build(struct builder *b)
 {
     for (int i = 0; i < b->model->params->n_units * b->model->mesh->tp; i++) {
@@ -172,20 +197,3 @@ void end_build(struct builder *b)
     free(b->reductions);
     free(b->met);
 }
-
-/* ---- tasks ------------------------------------------------------------------------------------------------------- */
-
-struct grid column_blocks(const struct builder *b, size_t n)
-{
-    return work_groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
-}
-
-struct tensor *activation(struct builder *b, const char *name, struct shape shape)
-{
-    const struct tensor_form form = {.device = b->device, .class = MEM_ACTIVATIONS, .name = name, .shape = shape};
-    return new_tensor(b->list->pool, &form);
-}
-
-int rank_vocab(const struct builder *b) { return (int)params_of(b->model, b->replica->rank)->items[WTE].shape[0]; }
-int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
-int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }

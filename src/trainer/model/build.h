@@ -22,7 +22,8 @@
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 enum attention { ATTENTION_PLAIN, ATTENTION_FLASH };
 
-struct kernels { /* which kernels are wanted; each device has its own answer to GEMM_AUTO */
+/* Later: which kernels are wanted; each device has its own answer to GEMM_AUTO. */
+struct kernels {
     enum gemm_engine gemm;
     enum attention attention;
 };
@@ -87,12 +88,9 @@ struct builder {
     /* optimizer.c */
     struct reduction *reductions; /* [unit, tp_rank]: see reduction_of() */
     struct tensor *partials;      /* the norm's block sums */
+    bool released;                /* release_updates() has been called */
 
-    /* ---- a first reading ends here ---- */
-
-    bool released; /* optimizer.c: release_updates() has been called */
-
-    /* tp_ranks.c: where the ranks of a tensor-parallel group have met so far */
+    /* ---- Later: tp_ranks.c: where the ranks of a tensor-parallel group have met so far ---- */
     int tp_rank;            /* set by on_rank(): the rank's tensor-parallel coordinate */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;

@@ -3,7 +3,15 @@
 
 #include <math.h>
 
-static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k);
+/* Later: the first value of element k of the parameter, which is number i of the table. */
+static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
+{
+    if (param->init == INIT_ZERO)
+        return 0;
+    if (param->init == INIT_ONE)
+        return 1;
+    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
+}
 
 void init_random(struct model *model, uint64_t seed)
 {
@@ -21,19 +29,7 @@ void init_random(struct model *model, uint64_t seed)
     }
 }
 
-/* ---- a first reading ends here: random --------------------------------------------------------------------------- */
-
-/* The first value of element k of the parameter, which is number i of the table. */
-static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
-{
-    if (param->init == INIT_ZERO)
-        return 0;
-    if (param->init == INIT_ONE)
-        return 1;
-    return (float)(deviation * random_normal(seed, STREAM_INIT, (uint32_t)i, k));
-}
-
-/* ---- are they numbers? ------------------------------------------------------------------------------------------- */
+/* ---- Later: are they numbers? ------------------------------------------------------------------------------------ */
 
 static bool are_finite(const float *values, size_t n)
 {

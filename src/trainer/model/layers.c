@@ -1,4 +1,6 @@
-/* layers.c - the transformer of GPT-2.  x: the residual stream (N, C), N = B*T tokens. */
+/* layers.c - the transformer of GPT-2 (Radford et al., 2019): it has a LayerNorm before each half of a layer.  x is the
+ * residual stream (N, C), N = B*T tokens.
+ */
 #include "model.h"
 
 /* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */

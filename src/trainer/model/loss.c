@@ -1,8 +1,28 @@
 /* loss.c - the loss, -log softmax(logits)[target], with its gradient; cl/loss.cl has the mathematics. */
 #include "model.h"
 
+/* Later: each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of them per
+ * token, and each rank combines the numbers of all ranks. */
 static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
-                                struct tensor *targets);
+                                struct tensor *targets)
+{
+    int tp_ranks = b->model->mesh->tp;
+    int tokens = rows_of(logits);
+    int padded = (int)round_up((size_t)tokens, UNIT_ALIGN);
+    struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
+    struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
+                                   SHAPE(PART_NUMBERS, padded));
+    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded),
+           OUT(mine),
+           IN(logits), IN(targets),
+           INT(tokens), INT(padded), INT(b->replica->unlayered[HEAD].first), INT(rank_vocab(b)),
+           INT(columns_of(logits)));
+    all_gather(b, "loss", all);
+    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens),
+           OUT(losses), OUT(lse),
+           IN(all),
+           INT(tokens), INT(padded), INT(tp_ranks));
+}
 
 static void cross_entropy_inputs(struct builder *b, const struct op *op)
 {
@@ -43,29 +63,4 @@ struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const str
     op->saved[1] = batch->targets;
     op->scale = 1 / tokens_per_step;
     return losses;
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of them per token,
- * and each rank combines the numbers of all ranks. */
-static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
-                                struct tensor *targets)
-{
-    int tp_ranks = b->model->mesh->tp;
-    int tokens = rows_of(logits);
-    int padded = (int)round_up((size_t)tokens, UNIT_ALIGN);
-    struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
-    struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
-                                   SHAPE(PART_NUMBERS, padded));
-    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded),
-           OUT(mine),
-           IN(logits), IN(targets),
-           INT(tokens), INT(padded), INT(b->replica->unlayered[HEAD].first), INT(rank_vocab(b)),
-           INT(columns_of(logits)));
-    all_gather(b, "loss", all);
-    LAUNCH(b, "loss", "loss.cl", "loss_join", blocks(b, (size_t)tokens),
-           OUT(losses), OUT(lse),
-           IN(all),
-           INT(tokens), INT(padded), INT(tp_ranks));
 }

@@ -1,7 +1,20 @@
 /* model.c - makes a model of its replicas, and a replica of its tensors. */
 #include "model_parts.h"
 
-static void make_second_set(struct model *model, struct replica *replica);
+/* Later: makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient
+ * group. */
+static void make_second_set(struct model *model, struct replica *replica)
+{
+    size_t n_units = (size_t)model->params->n_units;
+    struct replica *second = copy_bytes(replica, sizeof *replica);
+    second->grads = allocate(n_units, sizeof *second->grads);
+    for (int unit = 0; unit < (int)n_units; unit++)
+        if (replica->values[unit])
+            second->grads[unit] = as_buffer(
+                unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->values[unit])));
+    make_weights(model, second);
+    replica->second_set = second;
+}
 
 static void make_replica(struct model *model, int rank)
 {
@@ -26,6 +39,7 @@ static void make_replica(struct model *model, int rank)
         make_second_set(model, replica);
 }
 
+/* Later: makes a model without replicas, which says only what each rank has. */
 struct model *outline_model(const struct config *config, const struct mesh *mesh)
 {
     check_config(config);
@@ -51,21 +65,7 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
     return model;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient group. */
-static void make_second_set(struct model *model, struct replica *replica)
-{
-    size_t n_units = (size_t)model->params->n_units;
-    struct replica *second = copy_bytes(replica, sizeof *replica);
-    second->grads = allocate(n_units, sizeof *second->grads);
-    for (int unit = 0; unit < (int)n_units; unit++)
-        if (replica->values[unit])
-            second->grads[unit] = as_buffer(
-                unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->values[unit])));
-    make_weights(model, second);
-    replica->second_set = second;
-}
+/* ---- Later: freeing ---------------------------------------------------------------------------------------------- */
 
 /* Frees its arrays: the tensors belong to the pool. */
 static void free_replica(struct replica *replica)

@@ -38,11 +38,11 @@ struct replica {
     struct weight *by_param;                   /* all parameters, in the table's order: those of a layer lie together */
     struct tensor *lookup_grad; /* (V, C) the embedding's own gradient when the head has one too; else NULL */
     struct replica *second_set; /* --grad-groups: the same parameters, gradients of another gradient group */
-    struct tensor *control;     /* (16) what changes per step: CONTROL_* in cl/shared.h */
-    struct tensor *verdict;     /* (4) what norm_finish says of the gradient: VERDICT_* in cl/shared.h */
+    struct tensor *control;     /* (CONTROL_SIZE) what changes per step: CONTROL_* in cl/shared.h */
+    struct tensor *verdict;     /* (VERDICT_SIZE) what norm_finish says of the gradient: VERDICT_* */
 };
 
-/* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */
+/* Later: how a model's gradients are kept; zeros: one set, which is kept as long as the model. */
 struct gradients {
     bool dropped; /* they need not outlive the reduction (ZeRO-2) */
     bool grouped; /* there is a second set, for a second gradient group (--grad-groups) */
@@ -131,7 +131,8 @@ void send_unit(struct builder *b, int unit);
 /* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_VERDICT, of its task's accesses. */
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N, ADAMW_N_DECAY };
 
-/* Sums the shards of a unit's gradient that send_unit() has sent.  After release_updates() the unit is updated next. */
+/* Sums the shards of a unit's gradient that send_unit() has sent, on all tensor-parallel ranks.  After
+ * release_updates() it also adds the unit's blocks to the norm, updates the unit, and sends the new parameters. */
 void reduce_unit(struct builder *b, int unit);
 
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,

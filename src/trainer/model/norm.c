@@ -5,27 +5,7 @@
  */
 #include "model_parts.h"
 
-static void send_verdict(struct builder *b);
-
-/* Adds the verdict on the losses and on the norm, whose n block sums are `sums`; with NO_TENSOR on the losses alone. */
-static void add_verdict(struct builder *b, const char *name, struct arg sums, size_t n, struct tensor *losses)
-{
-    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    LAUNCH(b, name, "norm.cl", "norm_finish", work_groups(b, 1),
-           INOUT(b->replica->verdict),
-           sums, INT(n),
-           IN(b->replica->control),
-           IN(losses), INT(count_elements(losses)));
-}
-
-void finish_norm(struct builder *b, struct tensor *losses)
-{
-    add_verdict(b, "norm.finish", IN(b->partials), count_elements(b->partials), losses);
-    if (!b->released)
-        send_verdict(b);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+/* ---- Later: blocks ----------------------------------------------------------------------------------------------- */
 
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
 static size_t count_counted(const struct builder *b, struct coordinates at)
@@ -101,7 +81,9 @@ void add_blocks(struct builder *b, int unit)
     }
 }
 
-/* Sends norm, clip scale and whether the update is halted to all other ranks. */
+/* ---- the verdict ------------------------------------------------------------------------------------------------- */
+
+/* Later: sends norm, clip scale and whether the update is halted to all other ranks. */
 static void send_verdict(struct builder *b)
 {
     struct tensor **verdicts = allocate((size_t)n_ranks(mesh_of(b)), sizeof *verdicts);
@@ -113,6 +95,25 @@ static void send_verdict(struct builder *b)
     free(verdicts);
 }
 
+/* Adds the verdict on the losses and on the norm, whose n block sums are `sums`; with NO_TENSOR on the losses alone. */
+static void add_verdict(struct builder *b, const char *name, struct arg sums, size_t n, struct tensor *losses)
+{
+    on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
+    LAUNCH(b, name, "norm.cl", "norm_finish", work_groups(b, 1),
+           INOUT(b->replica->verdict),
+           sums, INT(n),
+           IN(b->replica->control),
+           IN(losses), INT(count_elements(losses)));
+}
+
+void finish_norm(struct builder *b, struct tensor *losses)
+{
+    add_verdict(b, "norm.finish", IN(b->partials), count_elements(b->partials), losses);
+    if (!b->released)
+        send_verdict(b);
+}
+
+/* Later: adds a verdict on the losses alone, which the updates wait for where nothing is clipped. */
 void add_loss_check(struct builder *b, struct tensor *losses)
 {
     add_verdict(b, "loss.check", NO_TENSOR, 0, losses);

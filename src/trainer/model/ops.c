@@ -59,9 +59,7 @@ struct tensor *residual(struct builder *b, const char *name, struct tensor *x, s
     return out;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
+/* ---- Later: embedding: x = wte[token] + wpe[position] ------------------------------------------------------------ */
 
 static void embed_weights(struct builder *b, const struct op *op)
 {
@@ -109,7 +107,7 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
     return x;
 }
 
-/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token ----------------------------------------------- */
+/* ---- Later: LayerNorm: out = w * (x - mean) / deviation + bias, per token ---------------------------------------- */
 
 static void layernorm_weights(struct builder *b, const struct op *op)
 {

@@ -23,8 +23,7 @@
  */
 #include "model_parts.h"
 
-static void update_and_send(struct builder *b, struct coordinates owner);
-static void send_tied(struct builder *b, int tp_rank);
+/* ---- updates ----------------------------------------------------------------------------------------------------- */
 
 /* Adds AdamW on the shard of rank `owner`, whose gradient is `sum`, with the state that the rank `at` has of it. */
 static void update_shard(struct builder *b, struct coordinates at, int owner, struct tensor *sum)
@@ -51,61 +50,8 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
     task->extra.state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};
 }
 
-static void update_unit(struct builder *b, int unit)
-{
-    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        struct coordinates owner = {.unit = unit, .tp_rank = tp_rank};
-        for (owner.dp_rank = 0; owner.dp_rank < mesh_of(b)->dp; owner.dp_rank++)
-            if (reduction_of(b, unit, tp_rank)->sums[owner.dp_rank])
-                update_and_send(b, owner);
-        if (unit == 0)
-            send_tied(b, tp_rank);
-    }
-}
-
-void reduce_unit(struct builder *b, int unit)
-{
-    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
-        const struct replica *replica = replica_of(b, at);
-        on_unit(b, at, ROLE_REDUCE);
-        /* Apart where only shards are kept. */
-        enum sums_in where = replica->grads[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
-        struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        reduction->sums = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
-        free(reduction->parts);
-    }
-    if (b->released) {
-        add_blocks(b, unit);
-        update_unit(b, unit);
-    }
-}
-
-void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
-{
-    int n_units = b->released ? 0 : b->model->params->n_units;
-    if (!b->released)
-        begin_norm(b, losses, rank_loss);
-    for (int unit = 0; unit < n_units; unit++)
-        add_blocks(b, unit);
-    finish_norm(b, losses);
-    for (int unit = 0; unit < n_units; unit++) /* in the order in which the next forward needs them */
-        update_unit(b, unit);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
-{
-    b->released = true;
-    begin_norm(b, losses, rank_loss);
-    add_loss_check(b, losses);
-}
-
-/* ---- update ------------------------------------------------------------------------------------------------------ */
-
-/* Updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the owner
- * sends the sum of gradients, and all ranks update. */
+/* Later: updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the
+ * owner sends the sum of gradients, and all ranks update. */
 static void update_and_send(struct builder *b, struct coordinates owner)
 {
     int dp = mesh_of(b)->dp;
@@ -132,7 +78,7 @@ static void update_and_send(struct builder *b, struct coordinates owner)
     free(parts);
 }
 
-/* A tied head on another device than the embedding is a copy: it gets the new embedding. */
+/* Later: a tied head on another device than the embedding is a copy: it gets the new embedding. */
 static void send_tied(struct builder *b, int tp_rank)
 {
     if (!b->model->params->config.tied)
@@ -145,4 +91,58 @@ static void send_tied(struct builder *b, int tp_rank)
         if (last != first)
             add_move(b->list, "send.tied", last->unlayered[HEAD].value, first->unlayered[WTE].value, FOR_MOVES);
     }
+}
+
+static void update_unit(struct builder *b, int unit)
+{
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        struct coordinates owner = {.unit = unit, .tp_rank = tp_rank};
+        for (owner.dp_rank = 0; owner.dp_rank < mesh_of(b)->dp; owner.dp_rank++)
+            if (reduction_of(b, unit, tp_rank)->sums[owner.dp_rank])
+                update_and_send(b, owner);
+        if (unit == 0)
+            send_tied(b, tp_rank);
+    }
+}
+
+/* ---- sums over ranks --------------------------------------------------------------------------------------------- */
+
+void reduce_unit(struct builder *b, int unit)
+{
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
+        const struct replica *replica = replica_of(b, at);
+        on_unit(b, at, ROLE_REDUCE);
+        /* Apart where only shards are kept. */
+        enum sums_in where = replica->grads[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
+        struct reduction *reduction = reduction_of(b, unit, tp_rank);
+        reduction->sums = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
+        free(reduction->parts);
+    }
+    if (b->released) {
+        add_blocks(b, unit);
+        update_unit(b, unit);
+    }
+}
+
+/* ---- all updates ------------------------------------------------------------------------------------------------- */
+
+/* Later: is called where nothing is clipped; then the updates begin during the last backward. */
+void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
+{
+    b->released = true;
+    begin_norm(b, losses, rank_loss);
+    add_loss_check(b, losses);
+}
+
+void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
+{
+    int n_units = b->released ? 0 : b->model->params->n_units;
+    if (!b->released)
+        begin_norm(b, losses, rank_loss);
+    for (int unit = 0; unit < n_units; unit++)
+        add_blocks(b, unit);
+    finish_norm(b, losses);
+    for (int unit = 0; unit < n_units; unit++) /* in the order in which the next forward needs them */
+        update_unit(b, unit);
 }

@@ -8,51 +8,7 @@
  */
 #include "model_parts.h"
 
-static void make_tied_head(struct model *model, struct replica *replica);
-static enum unlayered_param first_unlayered(const struct params *params, int unit);
-
-struct tensor *new_kept(struct model *model, const struct replica *replica, enum memory_class class, const char *name,
-                        struct shape shape)
-{
-    const struct tensor_form form = {.device = replica->device, .class = class, .name = name, .shape = shape};
-    struct tensor *tensor = new_tensor(model->pool, &form);
-    tensor->persistent = class != MEM_GRADIENTS || !model->gradients.dropped;
-    tensor->extra.is_buffer = !tensor->persistent; /* what is kept of it is a shard of the sum over ranks */
-    return tensor;
-}
-
-struct tensor *unit_tensor(struct model *model, const struct replica *replica, enum memory_class class,
-                           const char *what, int unit, size_t elements)
-{
-    char name[48];
-    snprintf(name, sizeof name, "%s.%d", what, unit);
-    return new_kept(model, replica, class, name, SHAPE((int64_t)elements));
-}
-
-void make_weights(struct model *model, struct replica *replica)
-{
-    replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
-    for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &params_of(model, replica->rank)->items[i];
-        struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];
-        struct weight *weight = &replica->by_param[i];
-        if (!values)
-            continue;
-        const struct shape shape = {.n_dims = param->n_dims, .size = {param->rows, param->shape[1]}};
-        weight->value = new_view(model->pool, values, param->name, param->offset, shape);
-        if (gradients)
-            weight->grad = new_view(model->pool, gradients, JOINED("grad.", param->name), param->offset, shape);
-        weight->cut = param->cut;
-        weight->first = param->first;
-        int nth = i - model->params->units[param->unit].first_param; /* its number among the unit's parameters */
-        if (param->layer < 0)
-            replica->unlayered[(int)first_unlayered(model->params, param->unit) + nth] = *weight;
-    }
-    if (model->params->config.tied)
-        make_tied_head(model, replica);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
+/* ---- Later: what a rank has -------------------------------------------------------------------------------------- */
 
 int first_unit(const struct model *model, int stage)
 {
@@ -94,6 +50,26 @@ const struct tensor *first_of(const struct model *model, const struct replica *r
     return model->replicas[rank].values[unit];
 }
 
+/* ---- the tensors of a unit --------------------------------------------------------------------------------------- */
+
+struct tensor *new_kept(struct model *model, const struct replica *replica, enum memory_class class, const char *name,
+                        struct shape shape)
+{
+    const struct tensor_form form = {.device = replica->device, .class = class, .name = name, .shape = shape};
+    struct tensor *tensor = new_tensor(model->pool, &form);
+    tensor->persistent = class != MEM_GRADIENTS || !model->gradients.dropped;
+    tensor->extra.is_buffer = !tensor->persistent; /* what is kept of it is a shard of the sum over ranks */
+    return tensor;
+}
+
+struct tensor *unit_tensor(struct model *model, const struct replica *replica, enum memory_class class,
+                           const char *what, int unit, size_t elements)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s.%d", what, unit);
+    return new_kept(model, replica, class, name, SHAPE((int64_t)elements));
+}
+
 void make_unit(struct model *model, struct replica *replica, int unit)
 {
     size_t elements = params_of(model, replica->rank)->units[unit].elements;
@@ -117,7 +93,9 @@ void make_unit(struct model *model, struct replica *replica, int unit)
     replica->v[unit] = unit_tensor(model, replica, MEM_OPTIMIZER, "adam.v", unit, mine.end - mine.begin);
 }
 
-/* The first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
+/* ---- weights: views of them -------------------------------------------------------------------------------------- */
+
+/* Later: the first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
 static enum unlayered_param first_unlayered(const struct params *params, int unit)
 {
     if (unit == 0)
@@ -125,9 +103,9 @@ static enum unlayered_param first_unlayered(const struct params *params, int uni
     return params->config.tied ? LNF_W : HEAD;
 }
 
-/* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
- * has the head: the embedding itself if it has that too, else a copy (which a second set shares with its rank's), with
- * a gradient of its own. */
+/* Later: makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the
+ * last stage has the head: the embedding itself if it has that too, else a copy (which a second set shares with its
+ * rank's), with a gradient of its own. */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
     const struct param *wte = &params_of(model, replica->rank)->items[WTE];
@@ -151,4 +129,27 @@ static void make_tied_head(struct model *model, struct replica *replica)
     head->first = wte->first;
     if (model->training)
         head->grad = as_buffer(new_kept(model, replica, MEM_GRADIENTS, "grad.head", SHAPE(wte->rows, wte->shape[1])));
+}
+
+void make_weights(struct model *model, struct replica *replica)
+{
+    replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
+    for (int i = 0; i < model->params->n; i++) {
+        const struct param *param = &params_of(model, replica->rank)->items[i];
+        struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];
+        struct weight *weight = &replica->by_param[i];
+        if (!values)
+            continue;
+        const struct shape shape = {.n_dims = param->n_dims, .size = {param->rows, param->shape[1]}};
+        weight->value = new_view(model->pool, values, param->name, param->offset, shape);
+        if (gradients)
+            weight->grad = new_view(model->pool, gradients, JOINED("grad.", param->name), param->offset, shape);
+        weight->cut = param->cut;
+        weight->first = param->first;
+        int nth = i - model->params->units[param->unit].first_param; /* its number among the unit's parameters */
+        if (param->layer < 0)
+            replica->unlayered[(int)first_unlayered(model->params, param->unit) + nth] = *weight;
+    }
+    if (model->params->config.tied)
+        make_tied_head(model, replica);
 }

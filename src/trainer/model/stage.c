@@ -1,8 +1,6 @@
 /* stage.c - the tasks of a turn: the forward of a stage, and what one stage sends to another. */
 #include "model.h"
 
-static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose);
-
 void on_tape(struct builder *b, struct tape *tape, enum role role)
 {
     b->tape = tape;
@@ -17,6 +15,16 @@ struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro,
     return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};
 }
 
+/* Later: adds the copy of a tensor that another stage has, and returns the tensor that it is copied to. */
+static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
+{
+    struct tensor *received = activation(b, name, from->shape);
+    /* Otherwise the copy, and so the stage, would wait for tasks that used its bytes. */
+    received->extra.exclusive = EXCLUSIVE_ALWAYS;
+    add_move(b->list, name, received, from, purpose);
+    return received;
+}
+
 void forward_stage(struct builder *b, struct tape *tape, int stage, const struct tape *before,
                    const struct batch *batch)
 {
@@ -27,17 +35,7 @@ void forward_stage(struct builder *b, struct tape *tape, int stage, const struct
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
-{
-    struct tensor *received = activation(b, name, from->shape);
-    /* Otherwise the copy, and so the stage, would wait for tasks that used its bytes. */
-    received->extra.exclusive = EXCLUSIVE_ALWAYS;
-    add_move(b->list, name, received, from, purpose);
-    return received;
-}
-
+/* Later: sends the gradient of a stage's input to the stage before it. */
 void send_gradient(struct builder *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);

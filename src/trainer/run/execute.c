@@ -75,7 +75,7 @@ static void issue_task(struct list *list, const struct task *task, uint32_t iter
     pthread_mutex_unlock(&flights_lock);
 }
 
-/* Issues a task with nothing else in flight. */
+/* Later: issues a task with nothing else in flight. */
 static void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
 {
     retire_all(list);
@@ -98,7 +98,8 @@ void execute(struct list *list, uint32_t iteration)
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_due(task, iteration) || (task->extra.slot.needed && !list->running->late_tasks))
+        bool may_have_slot = list->running->late_tasks; /* slots are given between start_late() and stop_late() only */
+        if (!is_due(task, iteration) || (task->extra.slot.needed && !may_have_slot))
             continue;
         tell_issuing(list, task, iteration);
         if (needs_to_be_alone(list, task))

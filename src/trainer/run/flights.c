@@ -10,10 +10,9 @@
  */
 #include "run_parts.h"
 
-static _Noreturn void report_failure(struct list *list);
-static void release_foreign(cl_event *foreign, int n_contexts);
-
 pthread_mutex_t flights_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- finding a flight -------------------------------------------------------------------------------------------- */
 
 struct task_flight *latest_flight(const struct list *list, const struct task *task, uint32_t iteration)
 {
@@ -36,6 +35,8 @@ struct task_flight *nth_flight(const struct list *list, const struct lane_runs *
 }
 
 bool has_ended(const struct task_flight *flight) { return flight->done && event_status(flight->done) <= CL_COMPLETE; }
+
+/* ---- issuing ----------------------------------------------------------------------------------------------------- */
 
 struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration)
 {
@@ -73,56 +74,17 @@ void finish_flight(struct list *list, const struct task *task, struct task_fligh
     note_end(list, task, flight);
 }
 
-/* ---- retiring ---------------------------------------------------------------------------------------------------- */
+/* ---- Later: after a failure -------------------------------------------------------------------------------------- */
 
-void retire_first(struct list *list, struct lane_runs *lane_runs)
+void wait_lanes(struct list *list)
 {
-    struct task *task = list->tasks[nth_run(lane_runs, lane_runs->retired)->task_index];
-    struct task_flight *flight = nth_flight(list, lane_runs, lane_runs->retired);
-    clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
-    if (event_status(flight->done) < 0)
-        report_failure(list);
-    finish_flight(list, task, flight);
-    pthread_mutex_lock(&flights_lock);
-    lane_runs->last_end = MAX(lane_runs->last_end, flight->end);
-    if (flight->foreign)
-        release_foreign(flight->foreign, list->pool->machine->n_contexts);
-    if (flight->work && flight->work != flight->done)
-        CL(clReleaseEvent(flight->work));
-    CL(clReleaseEvent(flight->done));
-    list->running->task_runs[task->index].retired++;
-    lane_runs->retired++;
-    pthread_mutex_unlock(&flights_lock);
-}
-
-/* Reports the runs of parked jobs that have ended, and frees the jobs, which are not among the runs of any lane. */
-static void retire_parked(struct list *list)
-{
-    struct late_tasks *late_tasks = list->running->late_tasks;
-    if (!late_tasks)
-        return;
-    pthread_mutex_lock(&late_tasks->lock);
-    struct job_chain ended = late_tasks->ended;
-    late_tasks->ended.first = NULL;
-    pthread_mutex_unlock(&late_tasks->lock);
-    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
-        finish_flight(list, job->task, job->flight);
-        free(job->flight);
-        free_job(job);
+    const struct running *running = list->running;
+    for (int i = 0; i < running->n_lanes; i++) {
+        const struct lane_runs *lane_runs = &running->lane_runs[i];
+        if (lane_runs->retired < lane_runs->given) /* an error shows in the status */
+            clWaitForEvents(1, &nth_flight(list, lane_runs, lane_runs->given - 1)->done);
     }
 }
-
-void retire_ended(struct list *list)
-{
-    for (int i = 0; i < list->running->n_lanes; i++) {
-        struct lane_runs *lane_runs = &list->running->lane_runs[i];
-        while (lane_runs->retired < lane_runs->given && has_ended(nth_flight(list, lane_runs, lane_runs->retired)))
-            retire_first(list, lane_runs);
-    }
-    retire_parked(list);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
 
 static bool is_before(const struct lane_run *a, const struct lane_run *b)
 {
@@ -147,6 +109,9 @@ static _Noreturn void report_failure(struct list *list)
     fail_task(list, task, first->iteration, event_status(latest_flight(list, task, first->iteration)->done));
 }
 
+/* ---- retiring ---------------------------------------------------------------------------------------------------- */
+
+/* Later: releases the events that stand for the end in other contexts. */
 static void release_foreign(cl_event *foreign, int n_contexts)
 {
     for (int i = 0; i < n_contexts; i++)
@@ -156,12 +121,50 @@ static void release_foreign(cl_event *foreign, int n_contexts)
         }
 }
 
-void wait_lanes(struct list *list)
+void retire_first(struct list *list, struct lane_runs *lane_runs)
 {
-    const struct running *running = list->running;
-    for (int i = 0; i < running->n_lanes; i++) {
-        const struct lane_runs *lane_runs = &running->lane_runs[i];
-        if (lane_runs->retired < lane_runs->given) /* an error shows in the status */
-            clWaitForEvents(1, &nth_flight(list, lane_runs, lane_runs->given - 1)->done);
+    struct task *task = list->tasks[nth_run(lane_runs, lane_runs->retired)->task_index];
+    struct task_flight *flight = nth_flight(list, lane_runs, lane_runs->retired);
+    clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
+    if (event_status(flight->done) < 0)
+        report_failure(list);
+    finish_flight(list, task, flight);
+    pthread_mutex_lock(&flights_lock);
+    lane_runs->last_end = MAX(lane_runs->last_end, flight->end);
+    if (flight->foreign)
+        release_foreign(flight->foreign, list->pool->machine->n_contexts);
+    if (flight->work && flight->work != flight->done)
+        CL(clReleaseEvent(flight->work));
+    CL(clReleaseEvent(flight->done));
+    list->running->task_runs[task->index].retired++;
+    lane_runs->retired++;
+    pthread_mutex_unlock(&flights_lock);
+}
+
+/* Later: reports the runs of parked jobs that have ended, and frees the jobs, which are not among the runs of any
+ * lane. */
+static void retire_parked(struct list *list)
+{
+    struct late_tasks *late_tasks = list->running->late_tasks;
+    if (!late_tasks)
+        return;
+    pthread_mutex_lock(&late_tasks->lock);
+    struct job_chain ended = late_tasks->ended;
+    late_tasks->ended.first = NULL;
+    pthread_mutex_unlock(&late_tasks->lock);
+    for (struct job *job = take_job(&ended); job; job = take_job(&ended)) {
+        finish_flight(list, job->task, job->flight);
+        free(job->flight);
+        free_job(job);
     }
+}
+
+void retire_ended(struct list *list)
+{
+    for (int i = 0; i < list->running->n_lanes; i++) {
+        struct lane_runs *lane_runs = &list->running->lane_runs[i];
+        while (lane_runs->retired < lane_runs->given && has_ended(nth_flight(list, lane_runs, lane_runs->retired)))
+            retire_first(list, lane_runs);
+    }
+    retire_parked(list);
 }

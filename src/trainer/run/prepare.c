@@ -1,8 +1,7 @@
 /* prepare.c - prepares a finished list for running: kernels with their arguments, and room for the runs in flight. */
 #include "run_parts.h"
 
-static void free_running(struct list *list);
-static void refuse_if_devices_need_waiters(const struct machine *machine);
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {
@@ -40,6 +39,43 @@ static cl_kernel prepare_kernel(const struct task *task)
     return kernel;
 }
 
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+/* Later: frees what make_running() has allocated. */
+static void free_running(struct list *list)
+{
+    struct running *running = list->running;
+    for (int i = 0; i < running->n_lanes; i++) {
+        CHECK(running->lane_runs[i].given == running->lane_runs[i].retired,
+              "list %s is freed while tasks of it are in flight", list->name);
+        free(running->lane_runs[i].runs);
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        if (running->task_runs[i].kernel)
+            CL(clReleaseKernel(running->task_runs[i].kernel));
+        if (running->task_runs[i].parked)
+            CL(clReleaseEvent(running->task_runs[i].parked));
+        for (int run = 0; run < MOST_RUNS; run++)
+            free(running->task_runs[i].flights[run].foreign);
+    }
+    free(running->task_runs);
+    free(running->lane_runs);
+    free(running->wait_list);
+    free(running);
+}
+
+/* Later: refuses devices that work only when somebody waits for them: lanes wait for each other, so none would
+ * begin. */
+static void refuse_if_devices_need_waiters(const struct machine *machine)
+{
+    for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
+        if (device->quirks.needs_waiter && !execution.serial)
+            fail(EXIT_USAGE,
+                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
+                 "for ever: add --serial, or leave POCL_DEVICES out",
+                 device->id, device->name);
+}
+
 static void make_running(struct list *list)
 {
     const struct machine *machine = list->pool->machine;
@@ -75,39 +111,4 @@ struct problem *finish_lists(struct pool *pool, struct list *const *lists, size_
         make_running(lists[k]);
     }
     return problem;
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-static void free_running(struct list *list)
-{
-    struct running *running = list->running;
-    for (int i = 0; i < running->n_lanes; i++) {
-        CHECK(running->lane_runs[i].given == running->lane_runs[i].retired,
-              "list %s is freed while tasks of it are in flight", list->name);
-        free(running->lane_runs[i].runs);
-    }
-    for (size_t i = 0; i < list->n; i++) {
-        if (running->task_runs[i].kernel)
-            CL(clReleaseKernel(running->task_runs[i].kernel));
-        if (running->task_runs[i].parked)
-            CL(clReleaseEvent(running->task_runs[i].parked));
-        for (int run = 0; run < MOST_RUNS; run++)
-            free(running->task_runs[i].flights[run].foreign);
-    }
-    free(running->task_runs);
-    free(running->lane_runs);
-    free(running->wait_list);
-    free(running);
-}
-
-/* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
-static void refuse_if_devices_need_waiters(const struct machine *machine)
-{
-    for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)
-        if (device->quirks.needs_waiter && !execution.serial)
-            fail(EXIT_USAGE,
-                 "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
-                 "for ever: add --serial, or leave POCL_DEVICES out",
-                 device->id, device->name);
 }

@@ -11,7 +11,7 @@
  *     look      nth_run(), nth_flight(), has_ended()
  *     retire    note_end(), which calls tell_ended()              its times are known, and its place is free
  *
- * Everything here but jobs belongs to the thread that issues.  Another thread that looks at flights holds
+ * All this belongs to the thread that issues, apart from jobs.  Another thread that looks at flights holds
  * flights_lock.  A job belongs to the thread that has it, which may write its flight's times, `work` and `skipped`,
  * until `done` ends.
  */
@@ -162,7 +162,8 @@ void forward_end(struct job *job);
 
 /* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */
 
-struct late_tasks { /* what late.c knows of a list whose tasks that need a slot run */
+/* Later: what late.c knows of a list whose tasks that need a slot run. */
+struct late_tasks {
     slot_asker *ask;
     void *context;           /* the first argument of `ask` */
     pthread_mutex_t lock;    /* guards the fields below, and is held while `ask` is called, which waits for nothing */

@@ -7,8 +7,6 @@
 #include "settings_parts.h"
 #include "trainer/model_files/model_files.h"
 
-static void apply_config(const struct usage *usage, const char *config);
-
 static void reset_settings(const struct usage *usage)
 {
     own_settings = (struct settings){.trains = usage->classes & OF_TRAIN, .demands.draw_seed = -1};
@@ -26,7 +24,43 @@ struct past {                          /* what the command line overrules, so th
     const struct resumed_run *resumed; /* NULL: no run is resumed */
 };
 
-static struct past read_past(const struct usage *usage, int argc, char **argv);
+/* Later: the first of two looks at the command line: finds the config file and the resumed run. */
+static struct past read_past(const struct usage *usage, int argc, char **argv)
+{
+    struct past past = {0};
+    int n_words;
+    char **words = parse_options(&all_options, classes_of(usage), usage->name, argc, argv, &n_words);
+    if (n_words && !usage->takes_file)
+        refuse_word(usage, words[0]);
+    free(words);
+    past.config = own_settings.config;
+    const struct archive *archive = find_archive();
+    if (archive && (usage->classes & OF_TRAIN))
+        past.resumed = archive->find_run();
+    return past;
+}
+
+/* Later: sets the options that the config file has. */
+static void apply_config(const struct usage *usage, const char *config)
+{
+    static char *text; /* options point into it */
+    claim_input("--config", config);
+    refuse_if_folder(config, "a text with lines `option = value`");
+    if (is_json(config))
+        fail(EXIT_USAGE,
+             "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
+             config);
+    text = read_text(config);
+    parse_config(&all_options, classes_of(usage), config, text);
+    const struct archive *archive = find_archive();
+    const char *misplaced = NULL;
+    if (was_given("config"))
+        misplaced = "--config";
+    if (archive && was_given(archive->option + strlen("--")))
+        misplaced = archive->option;
+    if (misplaced)
+        fail(EXIT_USAGE, "%s: %s belongs on the command line, not into a config file", config, misplaced);
+}
 
 /* Sets all options: those of the run, then of the config file, then of the command line. */
 static void set_options(const struct usage *usage, const struct past *past, int argc, char **argv)
@@ -59,7 +93,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
         exit(EXIT_OK);
     }
     const struct past past = read_past(usage, argc, argv);
-    reset_settings(usage);
+    reset_settings(usage); /* read_past() has set options of the command line, which are to come last */
     set_options(usage, &past, argc, argv);
     claim_files(usage); /* before any of them is read, so that no file is two things */
     set_order();
@@ -71,47 +105,6 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
     choose_sizes();
     return &own_settings;
 }
-
-/* ---- a first reading ends here: the command line ----------------------------------------------------------------- */
-
-static void apply_config(const struct usage *usage, const char *config)
-{
-    static char *text; /* options point into it */
-    claim_input("--config", config);
-    refuse_if_folder(config, "a text with lines `option = value`");
-    if (is_json(config))
-        fail(EXIT_USAGE,
-             "%s is a JSON text, not lines `option = value`: the config.json of a model is read by --init FOLDER",
-             config);
-    text = read_text(config);
-    parse_config(&all_options, classes_of(usage), config, text);
-    const struct archive *archive = find_archive();
-    const char *misplaced = NULL;
-    if (was_given("config"))
-        misplaced = "--config";
-    if (archive && was_given(archive->option + strlen("--")))
-        misplaced = archive->option;
-    if (misplaced)
-        fail(EXIT_USAGE, "%s: %s belongs on the command line, not into a config file", config, misplaced);
-}
-
-/* The first of two looks at the command line: finds the config file and the resumed run. */
-static struct past read_past(const struct usage *usage, int argc, char **argv)
-{
-    struct past past = {0};
-    int n_words;
-    char **words = parse_options(&all_options, classes_of(usage), usage->name, argc, argv, &n_words);
-    if (n_words && !usage->takes_file)
-        refuse_word(usage, words[0]);
-    free(words);
-    past.config = own_settings.config;
-    const struct archive *archive = find_archive();
-    if (archive && (usage->classes & OF_TRAIN))
-        past.resumed = archive->find_run();
-    return past;
-}
-
-/* ---- for others -------------------------------------------------------------------------------------------------- */
 
 uint32_t last_step(const struct settings *settings)
 {

@@ -19,14 +19,16 @@
 struct settings;
 struct json_t; /* of the library jansson */
 
-struct source { /* the model with which training or sampling begins */
+/* Later: the model with which training or sampling begins. */
+struct source {
     char *path; /* NULL: there is no source */
     struct config config;
     struct checkpoint *checkpoint; /* a run, which only the folder that keeps runs can read; NULL: a file */
     const char *tokenizer;         /* the run's, as text */
 };
 
-struct usage {            /* a command's options, and what `yard NAME --help` says of it */
+/* Later: a command's options, and what `yard NAME --help` says of it. */
+struct usage {
     const char *name;     /* "train" */
     const char *takes;    /* what follows the name in its first line: "[options]" */
     const char *examples; /* what follows the name in two examples, each with its new line */
@@ -39,7 +41,7 @@ struct usage {            /* a command's options, and what `yard NAME --help` sa
 };
 extern const struct usage train_usage; /* usage.c */
 
-/* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
+/* Later: what commands, and folders outside of src/trainer, demand of the trainer besides its options. */
 struct demands {
     const char *one_device; /* the command that needs a single device, "check"; NULL: several may be there */
     bool time_tasks;        /* queues carry times */
@@ -87,14 +89,15 @@ struct settings {
     const char *log, *save; /* paths: a file, a folder */
     int save_every;         /* in steps; 0: only at the end */
     int sample_length;      /* tokens of the sample after the training; 0: none */
-    /* yard sample */
+
+    /* ---- Later: yard sample ---- */
     const char *from;   /* a path */
     const char *prompt; /* a text */
     int count;          /* tokens to sample */
     int top_k;          /* among how many tokens; 0: all */
     double temperature; /* 0: always the likeliest token */
 
-    /* These are no options, but what follows from them. */
+    /* ---- Later: what follows from options ---- */
     const struct turn_order *turn_order; /* what `pipeline` names */
     const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */
     int n_files;          /* how many words are no options */
@@ -123,7 +126,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
 
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 
-/* What messages say to a user who looks for a command that evaluates. */
+/* Later: what messages say to a user who looks for a command that evaluates. */
 #define HOW_TO_EVALUATE                                                                                                \
     "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
     "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
@@ -140,7 +143,7 @@ void expect_heads(const struct config *config, const char *path);
 /* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
 const struct option *next_given(const struct option *before);
 
-/* The first option that the user has given and that does not fit; NULL: all fit. */
+/* Later: the first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *option);
 const char *first_unfit(option_fits *fits);
 

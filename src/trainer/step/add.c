@@ -3,6 +3,13 @@
 
 #include <math.h>
 
+/* Later: makes the grid of n work-groups. */
+struct grid groups_on(const struct device *device, size_t n)
+{
+    size_t wg = device->shape.work_group;
+    return (struct grid){.dims = 1, .global = {n * wg, 1, 1}, .local = {wg, 1, 1}};
+}
+
 struct task *add_task(struct list *list, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
@@ -57,14 +64,7 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
     return task;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-struct grid groups_on(const struct device *device, size_t n)
-{
-    size_t wg = device->shape.work_group;
-    return (struct grid){.dims = 1, .global = {n * wg, 1, 1}, .local = {wg, 1, 1}};
-}
-
+/* Later: adds a task with commands of its own. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes)
 {

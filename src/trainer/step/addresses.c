@@ -36,8 +36,7 @@ struct address_map {
     /* Ranges that the new life must not meet.  The longest node comes first: it probably has the most ranges, so the
      * first search of it passes most of the addresses that are in use. */
     const struct used_ranges *sets[MOST_NODES];
-    const struct tree_node
-        *ends[2]; /* the stretches in which the new life begins and ends: it must not meet their lives */
+    const struct tree_node *ends[2]; /* the stretches of its begin and its end, whose lives it must not meet */
     size_t n_sets, n_ends;
     size_t widest; /* positions of the longest node in sets[] */
 };

@@ -29,7 +29,7 @@ struct walk {
     int n;                      /* tasks of the list */
     struct listed_wait *listed; /* after.c: waits that follow from no access */
     size_t n_listed;
-    size_t next_listed; /* those of earlier tasks come before it */
+    size_t next_listed; /* index in `listed` of the first wait whose consumer has not been walked over */
 };
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
@@ -54,12 +54,17 @@ static void add_edges(struct walk *walk, int latest, int consumer, enum edge_kin
         add_edge(walk, walk->touches[i].node, consumer, kind);
 }
 
-/* Does an access of a node connect it to others by edges of that kind?
+/* Later: does an access of a node connect it to others by edges of that kind?
  *
  *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
  *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
  *              iteration before (the bytes do), so it counts in one round alone, the second.  A tensor in slots does
- *              not last either: the next iteration writes into another slot. */
+ *              not last either: the next iteration writes into another slot.
+ *
+ *     task           data edges: round 0, round 1     reuse edges: round 0, round 1
+ *     0 writes x     no                   yes         yes                  yes          x: an activation
+ *     1 reads w      yes                  yes         no                   no           w: a parameter, which persists
+ */
 static bool connects(const struct walk *walk, int node, const struct tensor *tensor, enum edge_kind kind)
 {
     if (kind == EDGE_REUSE)
@@ -108,7 +113,7 @@ static void note_touches(struct walk *walk, int node, enum edge_kind kind)
             note_touch(walk, node, access, kind);
 }
 
-/* Adds the edges of a node that follow from no access: the list says that it waits. */
+/* Later: adds the edges of a node that follow from no access: the list says that it waits. */
 static void add_listed_edges(struct walk *walk, int node)
 {
     while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
@@ -120,6 +125,7 @@ static void add_listed_edges(struct walk *walk, int node)
 
 /* ---- the edges of a list ----------------------------------------------------------------------------------------- */
 
+/* Later: frees what fill_edges() has allocated for the walk. */
 static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
 {
     for (int kind = 0; kind < n_kinds; kind++) {

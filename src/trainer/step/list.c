@@ -1,6 +1,38 @@
 /* list.c - a list as an array of tasks: making and freeing both, room for one more task, another order. */
 #include "list.h"
 
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+void tag_tasks(struct list *list, int layer, int micro, enum role role)
+{
+    list->tags = (struct tags){.layer = layer, .micro = micro, .role = role};
+}
+
+void tag_role(struct list *list, enum role role) { tag_tasks(list, NONE, NONE, role); }
+
+/* Later: makes an empty list. */
+struct list *new_list(struct pool *pool, const char *name)
+{
+    struct list *list = allocate(1, sizeof *list);
+    snprintf(list->name, sizeof list->name, "%s", name);
+    list->pool = pool;
+    tag_role(list, ROLE_OTHER);
+    list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
+    list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
+    return list;
+}
+
+/* ---- their tasks ------------------------------------------------------------------------------------------------- */
+
+/* Later: puts the task into the chain of an edited list. */
+void link_behind(struct task *task, struct task *where)
+{
+    task->prev = where;
+    task->next = where->next;
+    task->prev->next = task;
+    task->next->prev = task;
+}
+
 struct task *append_task(struct list *list)
 {
     if (list->n == MOST_TASKS)
@@ -19,27 +51,7 @@ struct task *append_task(struct list *list)
     return task;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-void tag_tasks(struct list *list, int layer, int micro, enum role role)
-{
-    list->tags = (struct tags){.layer = layer, .micro = micro, .role = role};
-}
-
-void tag_role(struct list *list, enum role role) { tag_tasks(list, NONE, NONE, role); }
-
-const char *iteration_noun(const struct list *list) { return strcmp(list->name, "train") == 0 ? "step" : "iteration"; }
-
-struct list *new_list(struct pool *pool, const char *name)
-{
-    struct list *list = allocate(1, sizeof *list);
-    snprintf(list->name, sizeof list->name, "%s", name);
-    list->pool = pool;
-    tag_role(list, ROLE_OTHER);
-    list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
-    list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
-    return list;
-}
+/* ---- Later: freeing ---------------------------------------------------------------------------------------------- */
 
 void free_task(struct task *task)
 {
@@ -65,13 +77,7 @@ void free_list(struct list *list)
     free(list);
 }
 
-void link_behind(struct task *task, struct task *where)
-{
-    task->prev = where;
-    task->next = where->next;
-    task->prev->next = task;
-    task->next->prev = task;
-}
+/* ---- Later: order ------------------------------------------------------------------------------------------------ */
 
 void permute_tasks(struct list *list, size_t first, const size_t *positions, size_t n)
 {
@@ -91,3 +97,5 @@ uint32_t repeat_of(const struct list *list, uint32_t most)
         repeat = common_multiple(repeat, list->tasks[i]->extra.when.every);
     return (uint32_t)MIN(repeat, most);
 }
+
+const char *iteration_noun(const struct list *list) { return strcmp(list->name, "train") == 0 ? "step" : "iteration"; }

@@ -24,7 +24,7 @@
  *     task.h     a task, by itself                    task.c; with role.h
  *                what passes and techniques ask       task_extra.h, tensor_extra.h, when.h when.c
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
- *                waits that follow from no tensor     after.c
+ *                waits that the list states itself    after.c
  *                edges                                depend.c; with step_parts.h segments.c, waits.c
  *                addresses                            place.c; with step_parts.h those that it calls
  *
@@ -39,7 +39,8 @@
 
 /* ---- a list: list.c ---------------------------------------------------------------------------------------------- */
 
-struct level { /* from this position on, until its next level, a device holds this number of bytes */
+/* Later: from this position on, until its next level, a device holds this number of bytes. */
+struct level {
     int device, position;
     size_t bytes;
     size_t of_class[MEM_CLASSES];
@@ -48,8 +49,8 @@ struct level { /* from this position on, until its next level, a device holds th
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
 
-/* A listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says so:
- * `after=` of a step file (after.c). */
+/* Later: a listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says
+ * so: `after=` of a step file (after.c). */
 struct origin_wait {
     uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
     bool previous;               /* it is the producer's run of the step before */
@@ -60,30 +61,34 @@ struct list {
     struct pool *pool;
     struct task **tasks; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;
-    uint64_t last_origin;
-    int message;                      /* the message number that copies get which are added now; 0: none */
-    int last_message;                 /* the highest number so far */
-    struct tags tags;                 /* put on every task that is added: see tag_tasks() */
-    struct origin_wait *origin_waits; /* in the order of their consumers */
-    size_t n_origin_waits, cap_origin_waits;
-    struct task *sentinel; /* while the list is edited: comes before the first task and after the last one */
-    struct task *cursor;   /* while the list is edited: new tasks come right after it; else NULL */
+    struct tags tags; /* put on every task that is added: see tag_tasks() */
 
     /* set by depend(): the edges of task 0, of task 1 ... */
     struct edge *edges;
     size_t n_edges, cap_edges;
 
-    /* set by place() */
+    struct running *running;                 /* what run/ needs to run it; NULL: it was never finished for running */
+    void (*free_running)(struct list *list); /* frees `running` */
+
+    /* ---- Later: what passes ask and change ---- */
+
+    uint64_t last_origin;
+    int message;                      /* the message number that copies get which are added now; 0: none */
+    int last_message;                 /* the highest number so far */
+    struct origin_wait *origin_waits; /* in the order of their consumers */
+    size_t n_origin_waits, cap_origin_waits;
+    struct task *sentinel; /* while the list is edited: comes before the first task and after the last one */
+    struct task *cursor;   /* while the list is edited: new tasks come right after it; else NULL */
+    /* Brings state back to where it is looked for, if tasks of this list may leave it elsewhere; NULL: they do not.
+     * drain() and its like call it with nothing in flight, after any number of iterations. */
+    void (*restore_state)(struct list *list);
+
+    /* ---- Later: how many bytes are held, set by place() ---- */
+
     size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
     size_t *peak_total;          /* by device: most bytes of all classes together held at a time */
     struct level *levels;        /* what is held from each position on, in list order */
     size_t n_levels, cap_levels;
-
-    struct running *running;                 /* what run/ needs to run it; NULL: it was never finished for running */
-    void (*free_running)(struct list *list); /* frees `running` */
-    /* Brings state back to where it is looked for, if tasks of this list may leave it elsewhere; NULL: they do not.
-     * drain() and its like call it with nothing in flight, after any number of iterations. */
-    void (*restore_state)(struct list *list);
 };
 
 const char *iteration_noun(const struct list *list);        /* "step" for the list for training, else "iteration" */
@@ -148,6 +153,7 @@ void link_behind(struct task *task, struct task *where);
 
 /* ---- after.c ----------------------------------------------------------------------------------------------------- */
 
+/* Later: the values of a parameter of add_after(). */
 enum step_waited { SAME_STEP, STEP_BEFORE };
 
 /* The consumer waits for the producer, of the same step or of the step before, and so do their slices, repeats and
@@ -158,7 +164,8 @@ void add_after(struct list *list, const struct task *consumer, const struct task
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer,
               enum step_waited which);
 
-struct listed_wait {        /* a wait that the list states */
+/* Later: a wait that the list states. */
+struct listed_wait {
     int producer, consumer; /* positions: the task at `consumer` waits for the one at `producer` */
     bool previous;          /* it is the producer's run of the step before */
 };

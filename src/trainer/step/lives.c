@@ -59,7 +59,7 @@ static void fill_lifetimes(struct list *list)
         }
 }
 
-/* ---- lives of arenas --------------------------------------------------------------------------------------------- */
+/* ---- lives in arenas --------------------------------------------------------------------------------------------- */
 
 /* Adds a tensor's life to its device's arena.  The host has an arena for each context: a tensor there goes to that of
  * the device that copies it. */

@@ -49,7 +49,7 @@ struct arg { /* an argument of a kernel; the macros below make it */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .number = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .real = (x)})
 
-/* A struct of cl/shared.h: the variable x, which is copied. */
+/* Later: a struct of cl/shared.h: the variable x, which is copied. */
 #define STRUCT(x) struct_arg(&(x), sizeof(x))
 struct arg struct_arg(const void *value, size_t bytes);
 
@@ -144,10 +144,11 @@ static inline struct tensor *copy_source(const struct task *task) { return task-
 /* Says that the task touches the tensor, after the accesses that it has already. */
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 
+enum { READ_WHOLE = 64 }; /* bytes: a larger operand is not read whole by an elementwise task */
+
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
  * into slices.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,
  * and they have at most READ_WHOLE bytes.  Counts of elements among a kernel's arguments must be ELEMENTS. */
-enum { READ_WHOLE = 64 };
 void set_elementwise(struct task *task);
 
 /* Says that the task reads and writes `elements` elements in all, where it needs only parts of its tensors. */

@@ -1,7 +1,38 @@
 /* tensor.c - tensors, views and the pool that owns them. */
 #include "list.h"
 
-static struct tensor *become_view(struct tensor *tensor, struct tensor *base, size_t begin, size_t bytes);
+const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
+                                                        "activations", "work",      "buffers"};
+
+/* ---- Later: pools ------------------------------------------------------------------------------------------------ */
+
+struct pool *new_pool(struct machine *machine)
+{
+    struct pool *pool = allocate(1, sizeof *pool);
+    pool->machine = machine;
+    return pool;
+}
+
+void drop_tensors(struct pool *pool, size_t n)
+{
+    for (; pool->n > n; pool->n--) {
+        struct tensor *last = pool->tensors[pool->n - 1];
+        if (last->storage != last)
+            last->storage->view = last->view;
+        free(last);
+    }
+}
+
+void free_pool(struct pool *pool)
+{
+    drop_tensors(pool, 0);
+    for (int i = 0; i <= pool->machine->n_devices; i++)
+        free_slabs(pool->machine, &pool->machine->devices[i]);
+    free(pool->tensors);
+    free(pool);
+}
+
+/* ---- new tensors ------------------------------------------------------------------------------------------------- */
 
 static struct tensor *add_tensor(struct pool *pool, const char *name, struct shape shape)
 {
@@ -32,18 +63,63 @@ struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form)
     return tensor;
 }
 
+/* Later: makes a tensor of floats. */
+struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape)
+{
+    const struct tensor_form form = {.device = device, .class = MEM_WORK, .name = name, .shape = shape};
+    return new_tensor(pool, &form);
+}
+
+/* Later: makes a tensor of the same form, mostly on another device. */
+struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like)
+{
+    const struct tensor_form form = {
+        .device = device,
+        .class = like->class,
+        .name = like->name,
+        .type = like->type,
+        .shape = like->shape,
+    };
+    struct tensor *tensor = new_tensor(pool, &form);
+    tensor->bytes = like->bytes;
+    tensor->extra.is_buffer = like->extra.is_buffer;
+    return tensor;
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+/* Makes the tensor, which is new, a view of `bytes` bytes of `base`, from byte `begin` on. */
+static struct tensor *become_view(struct tensor *tensor, struct tensor *base, size_t begin, size_t bytes)
+{
+    tensor->device = base->device;
+    tensor->class = base->class;
+    tensor->type = base->type;
+    tensor->persistent = base->persistent;
+    tensor->storage = base->storage;
+    tensor->view = tensor->storage->view;
+    tensor->storage->view = tensor;
+    tensor->offset = base->offset + begin;
+    tensor->bytes = bytes;
+    CHECK(tensor->offset + tensor->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", tensor->name,
+          tensor->offset + tensor->bytes, base->storage->bytes);
+    return tensor;
+}
+
 struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name, size_t offset, struct shape shape)
 {
     struct tensor *tensor = add_tensor(pool, name, shape);
     return become_view(tensor, base, offset * ELEMENT_BYTES, tensor->bytes);
 }
 
+/* Later: makes a view that has as many bytes as a pass says. */
 struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct range bytes,
                                  struct shape shape)
 {
     struct tensor *tensor = add_tensor(pool, name, shape);
     return become_view(tensor, base, bytes.begin, bytes.end - bytes.begin);
 }
+
+/* ---- their bytes ------------------------------------------------------------------------------------------------- */
 
 static struct slab *slab_of(const struct tensor *tensor)
 {
@@ -64,57 +140,7 @@ void *tensor_memory(const struct tensor *tensor)
     return (char *)slab_of(tensor)->host + tensor->storage->address + tensor->offset;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
-                                                        "activations", "work",      "buffers"};
-
-struct pool *new_pool(struct machine *machine)
-{
-    struct pool *pool = allocate(1, sizeof *pool);
-    pool->machine = machine;
-    return pool;
-}
-
-void drop_tensors(struct pool *pool, size_t n)
-{
-    for (; pool->n > n; pool->n--) {
-        struct tensor *last = pool->tensors[pool->n - 1];
-        if (last->storage != last)
-            last->storage->view = last->view;
-        free(last);
-    }
-}
-
-void free_pool(struct pool *pool)
-{
-    drop_tensors(pool, 0);
-    for (int i = 0; i <= pool->machine->n_devices; i++)
-        free_slabs(pool->machine, &pool->machine->devices[i]);
-    free(pool->tensors);
-    free(pool);
-}
-
-struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape)
-{
-    const struct tensor_form form = {.device = device, .class = MEM_WORK, .name = name, .shape = shape};
-    return new_tensor(pool, &form);
-}
-
-struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like)
-{
-    const struct tensor_form form = {
-        .device = device,
-        .class = like->class,
-        .name = like->name,
-        .type = like->type,
-        .shape = like->shape,
-    };
-    struct tensor *tensor = new_tensor(pool, &form);
-    tensor->bytes = like->bytes;
-    tensor->extra.is_buffer = like->extra.is_buffer;
-    return tensor;
-}
+/* ---- Later: what passes and commands ask ------------------------------------------------------------------------- */
 
 struct tensor *as_buffer(struct tensor *tensor)
 {
@@ -125,23 +151,6 @@ struct tensor *as_buffer(struct tensor *tensor)
 enum memory_class counted_as(const struct tensor *tensor)
 {
     return tensor->extra.is_buffer ? MEM_BUFFERS : tensor->class;
-}
-
-/* Makes the tensor, which is new, a view of `bytes` bytes of `base`, from byte `begin` on. */
-static struct tensor *become_view(struct tensor *tensor, struct tensor *base, size_t begin, size_t bytes)
-{
-    tensor->device = base->device;
-    tensor->class = base->class;
-    tensor->type = base->type;
-    tensor->persistent = base->persistent;
-    tensor->storage = base->storage;
-    tensor->view = tensor->storage->view;
-    tensor->storage->view = tensor;
-    tensor->offset = base->offset + begin;
-    tensor->bytes = bytes;
-    CHECK(tensor->offset + tensor->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", tensor->name,
-          tensor->offset + tensor->bytes, base->storage->bytes);
-    return tensor;
 }
 
 bool same_bytes(const struct tensor *a, const struct tensor *b)
@@ -155,6 +164,8 @@ bool share_bytes(const struct tensor *a, const struct tensor *b)
 }
 
 size_t count_elements(const struct tensor *tensor) { return tensor->bytes / ELEMENT_BYTES; }
+
+/* ---- Later: reading and writing ---------------------------------------------------------------------------------- */
 
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {

@@ -24,9 +24,6 @@ struct train_tapes { /* the tapes of a step, and what its tasks are added with *
     struct tape *items;
 };
 
-static void send_gradients(struct train_tapes *train_tapes, int stage, int micro);
-static void free_tapes(struct train_tapes *train_tapes, int stage, int micro);
-
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
 static struct tape *tape_at(const struct train_tapes *train_tapes, int stage, int micro, int dp_rank, int tp_rank)
 {
@@ -44,11 +41,13 @@ static int count_tapes(const struct train_tapes *train_tapes)
     return train_tapes->trainer->mesh.dp * train_tapes->trainer->mesh.tp;
 }
 
-/* The gradient group (--grad-groups) to which a micro-batch belongs. */
+/* Later: the gradient group (--grad-groups) to which a micro-batch belongs. */
 static int grad_group_of(const struct trainer *trainer, int micro)
 {
     return micro * trainer->settings->grad_groups / trainer->micros;
 }
+
+/* ---- the forward ------------------------------------------------------------------------------------------------- */
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
  * sums them up. */
@@ -90,6 +89,8 @@ static void add_forwards(struct train_tapes *train_tapes, int stage, int micro)
     free(begin);
 }
 
+/* ---- the backward ------------------------------------------------------------------------------------------------ */
+
 /* Adds the backward of a unit on all ranks. */
 static void add_unit_backward(struct train_tapes *train_tapes, const struct turn *turn, int unit)
 {
@@ -100,6 +101,23 @@ static void add_unit_backward(struct train_tapes *train_tapes, const struct turn
         backward(train_tapes->b, unit, turn->computation);
         end_tp_rank(train_tapes->b);
     }
+}
+
+/* Later: sends the gradients of the stage's inputs to the stage before. */
+static void send_gradients(struct train_tapes *train_tapes, int stage, int micro)
+{
+    struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
+    const struct tape *before = tape_at(train_tapes, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_tapes); k++)
+        send_gradient(train_tapes->b, &tapes[k], &before[k]);
+}
+
+/* Later: frees the tapes of a stage and micro-batch. */
+static void free_tapes(struct train_tapes *train_tapes, int stage, int micro)
+{
+    const struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_tapes); k++)
+        free(tapes[k].ops);
 }
 
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
@@ -135,7 +153,9 @@ static void add_backwards(struct train_tapes *train_tapes, const struct turn *tu
         free_tapes(train_tapes, stage, micro);
 }
 
-/* Is this turn the forward after which the step's losses are complete? */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
+
+/* Later: is this turn the forward after which the step's losses are complete? */
 static bool is_last_forward(const struct trainer *trainer, const struct turn *turn)
 {
     return turn->computation == FORWARD && turn->stage == n_stages(&trainer->mesh) - 1 &&
@@ -173,22 +193,4 @@ void build_train(struct trainer *trainer)
     end_build(&b);
     free(train_tapes.items);
     free(turns);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_tapes *train_tapes, int stage, int micro)
-{
-    struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
-    const struct tape *before = tape_at(train_tapes, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_tapes); k++)
-        send_gradient(train_tapes->b, &tapes[k], &before[k]);
-}
-
-static void free_tapes(struct train_tapes *train_tapes, int stage, int micro)
-{
-    const struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_tapes); k++)
-        free(tapes[k].ops);
 }

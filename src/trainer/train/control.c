@@ -50,8 +50,16 @@ void add_control(struct trainer *trainer)
         add_upload(&uploads, "control.upload", trainer->model->replicas[rank].control);
 }
 
-/* A rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on another
- * device has a tensor of its own, from which its sum is moved later. */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
+
+/* Later: finds the rank that has the losses of a data-parallel rank. */
+int loss_rank(const struct trainer *trainer, int dp_rank)
+{
+    return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
+}
+
+/* Later: a rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on
+ * another device has a tensor of its own, from which its sum is moved later. */
 struct tensor *new_loss_totals(struct trainer *trainer)
 {
     int n = trainer->mesh.dp;
@@ -69,8 +77,6 @@ struct tensor *new_loss_totals(struct trainer *trainer)
     }
     return losses;
 }
-
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 /* Reads the data-parallel ranks' loss sums, then the verdict on the norm's rank. */
 static void report_step(void *argument, const struct task *task, uint32_t iteration)
@@ -119,11 +125,4 @@ void add_report(struct trainer *trainer)
         add_access(task, parts[dp_rank], ACCESS_READ);
     add_access(task, verdict, ACCESS_READ);
     free(parts);
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-int loss_rank(const struct trainer *trainer, int dp_rank)
-{
-    return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
 }

@@ -1,79 +1,7 @@
 /* feed.c - tasks that bring a step its batches: the host prepares windows of tokens, which are then uploaded. */
 #include "train_parts.h"
 
-static void fill_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
-                        int32_t *targets);
-
-/* Makes a batch: one tensor, which is uploaded at once, in four sections: tokens (N), targets (N), by_token (N) and
- * start (V+1). */
-static struct batch new_batch(struct trainer *trainer, struct device *device, int n)
-{
-    int starts = trainer->config.vocab + 1;
-    size_t section = round_up((size_t)n, UNIT_ALIGN);
-    size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
-    const struct tensor_form form = {
-        .device = device,
-        .class = MEM_WORK,
-        .name = "batch",
-        .type = INT32,
-        .shape = SHAPE((int64_t)elements),
-    };
-    struct tensor *all = new_tensor(trainer->pool, &form);
-    /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
-     * prepared before the tasks that touch the other tensor have ended. */
-    all->persistent = device->is_host;
-    return (struct batch){
-        .all = all,
-        .tokens = new_view(trainer->pool, all, "batch.tokens", 0, SHAPE(n)),
-        .targets = new_view(trainer->pool, all, "batch.targets", section, SHAPE(n)),
-        .by_token = new_view(trainer->pool, all, "batch.by_token", 2 * section, SHAPE(n)),
-        .start = new_view(trainer->pool, all, "batch.start", 3 * section, SHAPE(starts)),
-    };
-}
-
-/* Fills a micro-batch of step `iteration`, which counts from 1, with its windows. */
-void prepare_batch(void *argument, const struct task *task, uint32_t iteration)
-{
-    const struct feed *feed = argument;
-    const struct trainer *trainer = feed->trainer;
-    int32_t *tokens = clear_batch(&feed->host);
-    int32_t *targets = tensor_memory(feed->host.targets);
-    int first = (feed->dp_rank * trainer->micros + feed->micro) * trainer->micro_batch;
-    for (int i = 0; i < trainer->micro_batch; i++)
-        fill_window(trainer, iteration, first + i, tokens + i * trainer->seq_len, targets + i * trainer->seq_len);
-    complete_batch(feed, task);
-}
-
-/* Makes batches[tp_rank] on each tensor-parallel rank, of which `first_rank` is the first, and uploads it. */
-static void add_uploads(struct transfers *uploads, const struct feed *feed, struct batch *batches, int first_rank)
-{
-    struct trainer *trainer = feed->trainer;
-    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first_rank + tp_rank].device, feed->n);
-        add_upload(uploads, "batch.upload", batches[tp_rank].all);
-    }
-}
-
-void add_batch(struct list *list, struct feed *feed, host_function *prepare)
-{
-    struct trainer *trainer = feed->trainer;
-    int tp = trainer->mesh.tp;
-    int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
-    int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
-    feed->host = new_batch(trainer, trainer->machine->host, feed->n);
-    tag_tasks(list, NONE, feed->micro, ROLE_FEED);
-    struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
-    add_access(task, feed->host.all, ACCESS_WRITE);
-    /* One array for both: the batches of the first stage, and then those of the last one if that is another. */
-    feed->on_first_stage = allocate((size_t)(2 * tp), sizeof *feed->on_first_stage);
-    feed->on_last_stage = last_rank == first_rank ? feed->on_first_stage : feed->on_first_stage + tp;
-    struct transfers uploads = {.list = list, .maker = task, .on_host = feed->host.all, .context = NONE};
-    add_uploads(&uploads, feed, feed->on_first_stage, first_rank);
-    if (last_rank != first_rank)
-        add_uploads(&uploads, feed, feed->on_last_stage, last_rank);
-}
-
-/* ---- a first reading ends here: feeds ---------------------------------------------------------------------------- */
+/* ---- Later: feeds ------------------------------------------------------------------------------------------------ */
 
 void new_feeds(struct trainer *trainer)
 {
@@ -103,11 +31,9 @@ void free_feeds(struct trainer *trainer)
     free(trainer->eval_feeds);
 }
 
-/* ---- batches ----------------------------------------------------------------------------------------------------- */
+/* ---- copies to devices ------------------------------------------------------------------------------------------- */
 
-/* Fills the batch with zeros, since its sections are padded.  Returns where its tokens are. */
-int32_t *clear_batch(const struct batch *batch) { return memset(tensor_memory(batch->all), 0, batch->all->bytes); }
-
+/* Later: finds the host's tensor for a transfer.  Devices of several contexts need several. */
 struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device)
 {
     int context = device->context->index;
@@ -127,6 +53,7 @@ void add_upload(struct transfers *uploads, const char *name, struct tensor *targ
     add_copy(uploads->list, target->device->lanes[LANE_UPLOAD], name, target, source);
 }
 
+/* Later: fills the tensors of further contexts. */
 void copy_to_other_contexts(const struct task *maker)
 {
     const struct tensor *tensor = maker->accesses[0].tensor;
@@ -134,8 +61,40 @@ void copy_to_other_contexts(const struct task *maker)
         memcpy(tensor_memory(maker->accesses[k].tensor), tensor_memory(tensor), tensor->bytes);
 }
 
-/* Completes a batch whose tokens are there: sorts their positions, for the embedding's gradient, and copies all of it
- * to the task's other tensors. */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
+/* Makes a batch: one tensor, which is uploaded at once, in four sections: tokens (N), targets (N), by_token (N) and
+ * start (V+1). */
+static struct batch new_batch(struct trainer *trainer, struct device *device, int n)
+{
+    int starts = trainer->config.vocab + 1;
+    size_t section = round_up((size_t)n, UNIT_ALIGN);
+    size_t elements = 3 * section + round_up((size_t)starts, UNIT_ALIGN);
+    const struct tensor_form form = {
+        .device = device,
+        .class = MEM_WORK,
+        .name = "batch",
+        .type = INT32,
+        .shape = SHAPE((int64_t)elements),
+    };
+    struct tensor *all = new_tensor(trainer->pool, &form);
+    /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
+     * prepared before the tasks that touch the other tensor have ended. */
+    all->persistent = device->is_host;
+    return (struct batch){
+        .all = all,
+        .tokens = new_view(trainer->pool, all, "batch.tokens", 0, SHAPE(n)),
+        .targets = new_view(trainer->pool, all, "batch.targets", section, SHAPE(n)),
+        .by_token = new_view(trainer->pool, all, "batch.by_token", 2 * section, SHAPE(n)),
+        .start = new_view(trainer->pool, all, "batch.start", 3 * section, SHAPE(starts)),
+    };
+}
+
+/* Fills the batch with zeros, since its sections are padded.  Returns where its tokens are. */
+int32_t *clear_batch(const struct batch *batch) { return memset(tensor_memory(batch->all), 0, batch->all->bytes); }
+
+/* Later: completes a batch whose tokens are there: sorts their positions, for the embedding's gradient, and copies all
+ * of it to the task's other tensors. */
 void complete_batch(const struct feed *feed, const struct task *task)
 {
     const struct batch *batch = &feed->host;
@@ -144,9 +103,10 @@ void complete_batch(const struct feed *feed, const struct task *task)
     copy_to_other_contexts(task);
 }
 
-/* ---- the host tasks ---------------------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-/* Fills a window with tokens that follow from step and place alone, so that a benchmark is the same everywhere. */
+/* Later: fills a window with tokens that follow from step and place alone, so that a benchmark is the same
+ * everywhere. */
 static void random_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                           int32_t *targets)
 {
@@ -160,6 +120,7 @@ static void random_window(const struct trainer *trainer, uint32_t iteration, int
     }
 }
 
+/* Later: describes the window that is to be taken from the data. */
 static struct window data_window(const struct trainer *trainer, uint32_t iteration, int sample)
 {
     return (struct window){.window_order = trainer->settings->data.window_order,
@@ -184,4 +145,48 @@ static void fill_window(const struct trainer *trainer, uint32_t iteration, int s
     } else {
         random_window(trainer, iteration, sample, tokens, targets);
     }
+}
+
+/* Fills a micro-batch of step `iteration`, which counts from 1, with its windows. */
+void prepare_batch(void *argument, const struct task *task, uint32_t iteration)
+{
+    const struct feed *feed = argument;
+    const struct trainer *trainer = feed->trainer;
+    int32_t *tokens = clear_batch(&feed->host);
+    int32_t *targets = tensor_memory(feed->host.targets);
+    int first = (feed->dp_rank * trainer->micros + feed->micro) * trainer->micro_batch;
+    for (int i = 0; i < trainer->micro_batch; i++)
+        fill_window(trainer, iteration, first + i, tokens + i * trainer->seq_len, targets + i * trainer->seq_len);
+    complete_batch(feed, task);
+}
+
+/* ---- the tasks --------------------------------------------------------------------------------------------------- */
+
+/* Makes batches[tp_rank] on each tensor-parallel rank, of which `first_rank` is the first, and uploads it. */
+static void add_uploads(struct transfers *uploads, const struct feed *feed, struct batch *batches, int first_rank)
+{
+    struct trainer *trainer = feed->trainer;
+    for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
+        batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first_rank + tp_rank].device, feed->n);
+        add_upload(uploads, "batch.upload", batches[tp_rank].all);
+    }
+}
+
+void add_batch(struct list *list, struct feed *feed, host_function *prepare)
+{
+    struct trainer *trainer = feed->trainer;
+    int tp = trainer->mesh.tp;
+    int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
+    int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
+    feed->host = new_batch(trainer, trainer->machine->host, feed->n);
+    tag_tasks(list, NONE, feed->micro, ROLE_FEED);
+    struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
+    add_access(task, feed->host.all, ACCESS_WRITE);
+    /* One array for both: the batches of the first stage, and then those of the last one if that is another. */
+    feed->on_first_stage = allocate((size_t)(2 * tp), sizeof *feed->on_first_stage);
+    feed->on_last_stage = last_rank == first_rank ? feed->on_first_stage : feed->on_first_stage + tp;
+    struct transfers uploads = {.list = list, .maker = task, .on_host = feed->host.all, .context = NONE};
+    add_uploads(&uploads, feed, feed->on_first_stage, first_rank);
+    if (last_rank != first_rank)
+        add_uploads(&uploads, feed, feed->on_last_stage, last_rank);
 }

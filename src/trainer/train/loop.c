@@ -12,10 +12,25 @@
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
 
-static bool is_only_saved(const struct loop_state *loop_state);
-static void check_guards(struct machine *machine);
-
 void issue_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
+
+/* Later: true when the run is at its end already, but not in --save's folder: it is saved there, though no step is
+ * trained. */
+static bool is_only_saved(const struct loop_state *loop_state)
+{
+    const struct settings *settings = loop_state->trainer->settings;
+    return loop_state->shown == loop_state->last && settings->save && settings->resumed && settings->resumed->elsewhere;
+}
+
+/* Later: looks for writes past the end of slabs. */
+static void check_guards(struct machine *machine)
+{
+    for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */
+        if (damaged_guards(device))
+            fail(EXIT_FAILED,
+                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
+                 device->id);
+}
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
@@ -77,22 +92,4 @@ enum exit_code train_loop(struct trainer *trainer)
     if (trainer->sample_list && settings->sample_length && trainer->data->tokenizer.kind != &token_ids)
         print_sample(trainer);
     return code;
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
-static bool is_only_saved(const struct loop_state *loop_state)
-{
-    const struct settings *settings = loop_state->trainer->settings;
-    return loop_state->shown == loop_state->last && settings->save && settings->resumed && settings->resumed->elsewhere;
-}
-
-static void check_guards(struct machine *machine)
-{
-    for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */
-        if (damaged_guards(device))
-            fail(EXIT_FAILED,
-                 "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
-                 device->id);
 }

@@ -40,7 +40,8 @@ struct result {        /* what the report task says of one training step */
 enum { RESULTS = KEPT_ENDS }; /* how many steps' results are kept */
 enum { MOST_LISTS = 3 };      /* how many lists a trainer may have */
 
-struct losses { /* the losses of n tokens */
+/* Later: the losses of an evaluation's n tokens. */
+struct losses {
     double sum; /* in nats */
     uint64_t n;
 };
@@ -72,11 +73,7 @@ struct trainer {
 
     /* the data, and sizes of a step */
     struct rate rate;
-    struct dataset *data;                        /* NULL: random tokens */
-    const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
-    /* Step n trains on batch n + batches_ahead of the data: 0, unless the run before had another --batch.  After 100
-     * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
-    int64_t batches_ahead;
+    struct dataset *data;    /* NULL: random tokens */
     int batch;               /* sequences of a step, over all ranks */
     int seq_len;             /* tokens of a sequence */
     int micros, micro_batch; /* a data-parallel rank has `micros` micro-batches of micro_batch sequences each */
@@ -95,7 +92,15 @@ struct trainer {
     struct tensor *kept_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
     struct tensor *sample_logits; /* (V) on the host */
 
-    /* what it writes */
+    /* ---- Later: other tokens ---- */
+
+    const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
+    /* Step n trains on batch n + batches_ahead of the data: 0, unless the run before had another --batch.  After 100
+     * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
+    int64_t batches_ahead;
+
+    /* ---- Later: what it writes, and what changes while it runs ---- */
+
     int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
     struct log *log;           /* the file of --log, see log.h; NULL: not given */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */

@@ -9,7 +9,73 @@
 
 #include <unistd.h>
 
-static void set_rate(struct trainer *trainer);
+static struct process_facts own_facts;
+struct process_facts *this_process = &own_facts;
+
+double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq_len; }
+
+/* ---- parts of a trainer ------------------------------------------------------------------------------------------ */
+
+/* Later: opens the devices that the settings name. */
+struct machine *open_machine_for(const struct settings *settings, bool separate)
+{
+    struct machine_options options = {
+        .devices = settings->devices,
+        .device_memory = settings->device_memory,
+        .host_memory = settings->host_memory,
+        .profiling = settings->demands.time_tasks,
+        .separate = separate,
+        .vector = (unsigned)settings->vector,
+    };
+    struct machine *machine = open_machine(&options);
+    if (settings->demands.one_device && machine->n_devices > 1)
+        fail(EXIT_USAGE, "%s runs on one device: give a single one to -d", settings->demands.one_device);
+    return machine;
+}
+
+/* Later: finds the sizes of the model. */
+struct config config_of(const struct settings *settings)
+{
+    if (settings->source.path)
+        return settings->source.config;
+    return (struct config){
+        .layers = settings->layers,
+        .heads = settings->heads,
+        .channels = settings->channels,
+        .seq_len = settings->seq_len,
+        .vocab = settings->vocab,
+        .tied = !settings->untied,
+    };
+}
+
+/* Later: collects the lists that are there. */
+size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
+{
+    struct list *each[] = {trainer->train_list, trainer->eval_list, trainer->sample_list};
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(each); i++)
+        if (each[i])
+            all[n++] = each[i];
+    return n;
+}
+
+/* Later: sets the schedule of the learning rate, and from which batch a resumed run goes on. */
+static void set_rate(struct trainer *trainer)
+{
+    const struct settings *settings = trainer->settings;
+    trainer->rate = (struct rate){
+        .schedule = settings->schedule,
+        .lr = settings->lr,
+        .lr_min = settings->lr_min,
+        .steps = settings->steps,
+        .warmup = settings->warmup,
+    };
+    fill_rate(&trainer->rate);
+    check_rate(&trainer->rate);
+    if (settings->resumed) /* whole batches: no sequence is trained on twice */
+        trainer->batches_ahead =
+            (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
+}
 
 static void build_lists(struct trainer *trainer, unsigned wanted)
 {
@@ -36,6 +102,8 @@ static void make_model(struct trainer *trainer, bool trains)
     trainer->model =
         new_model(trainer->pool, &trainer->config, &trainer->mesh, trains ? TO_TRAIN : TO_COMPUTE, gradients);
 }
+
+/* ---- a trainer --------------------------------------------------------------------------------------------------- */
 
 /* machine -> mesh -> sizes -> model -> lists */
 static struct trainer *assemble_trainer(const struct settings *settings, const struct config *config,
@@ -98,75 +166,7 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
     return trainer;
 }
 
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-static struct process_facts own_facts;
-struct process_facts *this_process = &own_facts;
-
-double tokens_per_step(const struct trainer *trainer) { return (double)trainer->batch * trainer->seq_len; }
-
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
-
-struct machine *open_machine_for(const struct settings *settings, bool separate)
-{
-    struct machine_options options = {
-        .devices = settings->devices,
-        .device_memory = settings->device_memory,
-        .host_memory = settings->host_memory,
-        .profiling = settings->demands.time_tasks,
-        .separate = separate,
-        .vector = (unsigned)settings->vector,
-    };
-    struct machine *machine = open_machine(&options);
-    if (settings->demands.one_device && machine->n_devices > 1)
-        fail(EXIT_USAGE, "%s runs on one device: give a single one to -d", settings->demands.one_device);
-    return machine;
-}
-
-struct config config_of(const struct settings *settings)
-{
-    if (settings->source.path)
-        return settings->source.config;
-    return (struct config){
-        .layers = settings->layers,
-        .heads = settings->heads,
-        .channels = settings->channels,
-        .seq_len = settings->seq_len,
-        .vocab = settings->vocab,
-        .tied = !settings->untied,
-    };
-}
-
-size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
-{
-    struct list *each[] = {trainer->train_list, trainer->eval_list, trainer->sample_list};
-    size_t n = 0;
-    for (size_t i = 0; i < COUNT(each); i++)
-        if (each[i])
-            all[n++] = each[i];
-    return n;
-}
-
-/* ---- a trainer: its parts ---------------------------------------------------------------------------------------- */
-
-static void set_rate(struct trainer *trainer)
-{
-    const struct settings *settings = trainer->settings;
-    trainer->rate = (struct rate){
-        .schedule = settings->schedule,
-        .lr = settings->lr,
-        .lr_min = settings->lr_min,
-        .steps = settings->steps,
-        .warmup = settings->warmup,
-    };
-    fill_rate(&trainer->rate);
-    check_rate(&trainer->rate);
-    if (settings->resumed) /* whole batches: no sequence is trained on twice */
-        trainer->batches_ahead =
-            (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
-}
-
-/* ---- a trainer --------------------------------------------------------------------------------------------------- */
+/* ---- Later: trainers for other commands, and the end of a trainer ------------------------------------------------ */
 
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted)

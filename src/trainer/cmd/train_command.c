@@ -1,12 +1,24 @@
-/* train.c - yard train: makes a trainer from the settings, fills its model with weights, and runs the training loop.
- * The folder train/ does all of this.
+/* train_command.c - yard train: makes a trainer from the settings, fills its model with weights, and runs the training
+ * loop.  The folder train/ does all of this.
  */
-#include "trainer/train/train.h"
 #include "cmd.h"
 #include "trainer/settings/archive.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
-static void fill_in_settings(struct settings *settings, const struct trainer *trainer);
+/* Later: settings that the user left open get the values that the trainer has chosen, so that the log records these. */
+static void fill_in_settings(struct settings *settings, const struct trainer *trainer)
+{
+    char mesh[64];
+    settings->micro_batch = trainer->micro_batch;
+    settings->vector = (int)vector_width(trainer->machine);
+    if (!settings->devices)
+        settings->devices = trainer->machine->devices[0].id;
+    if (!settings->mesh && settings->resumed)
+        settings->mesh = copy_string(format_mesh(mesh, &trainer->mesh));
+    else if (!settings->mesh)
+        settings->mesh = format_string("dp=%d", trainer->mesh.dp);
+}
 
 static void fill_model(const struct settings *settings, struct model *model)
 {
@@ -37,20 +49,4 @@ int run_train(int argc, char **argv)
     free_trainer(trainer);
     close_source(&settings->source);
     return code;
-}
-
-/* ---- a first reading ends here ----------------------------------------------------------------------------------- */
-
-/* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
-static void fill_in_settings(struct settings *settings, const struct trainer *trainer)
-{
-    char mesh[64];
-    settings->micro_batch = trainer->micro_batch;
-    settings->vector = (int)vector_width(trainer->machine);
-    if (!settings->devices)
-        settings->devices = trainer->machine->devices[0].id;
-    if (!settings->mesh && settings->resumed)
-        settings->mesh = copy_string(format_mesh(mesh, &trainer->mesh));
-    else if (!settings->mesh)
-        settings->mesh = format_string("dp=%d", trainer->mesh.dp);
 }
