@@ -70,7 +70,7 @@ static _Noreturn void fail_to_compile(const struct device *device, cl_program pr
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, device->id, cl_error_name(code), log);
 }
 
-/* Later: path: the .cl file, for errors. */
+/* Later: compiles a program.  path: that of its .cl file, for errors. */
 static cl_program compile(const struct device *device, const char *text, const char *options, const char *path)
 {
     cl_program program;

@@ -40,7 +40,7 @@ static void make_context(struct machine *machine, struct device *first)
 
 /* ---- a machine --------------------------------------------------------------------------------------------------- */
 
-/* Later: the host comes after the OpenCL devices. */
+/* Later: adds the host, which comes after the OpenCL devices. */
 static void add_host_device(struct machine *machine)
 {
     bool limited;

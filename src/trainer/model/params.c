@@ -164,8 +164,9 @@ static void lay_out_some(struct params *params, struct unit *unit, enum dimensio
     }
 }
 
-/* Later: in each unit the matrices (which decay) come first.  Those that all ranks of a group have whole come last
- * among the matrices, and last among the vectors.  Without tensor parallelism that is the table's order. */
+/* Later: lays a unit out.  In each unit the matrices (which decay) come first.  Those that all ranks of a group have
+ * whole come last among the matrices, and last among the vectors.  Without tensor parallelism that is the table's
+ * order. */
 static void lay_out_unit(struct params *params, struct unit *unit, int k, int n)
 {
     lay_out_some(params, unit, MATRICES, DIVIDED, k, n);
