@@ -91,13 +91,15 @@ struct settings {
     int sample_length;      /* tokens of the sample after the training; 0: none */
 
     /* ---- Later: yard sample ---- */
+
     const char *from;   /* a path */
     const char *prompt; /* a text */
     int count;          /* tokens to sample */
     int top_k;          /* among how many tokens; 0: all */
     double temperature; /* 0: always the likeliest token */
 
-    /* ---- Later: what follows from options ---- */
+    /* ---- Later: no options, but what follows from them ---- */
+
     const struct turn_order *turn_order; /* what `pipeline` names */
     const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */
     int n_files;          /* how many words are no options */
