@@ -19,7 +19,7 @@ struct list *read_list(const char *path);
 void free_list_and_machine(struct list *list); /* frees its pool and its machine too */
 bool names_list(const char *path);             /* is it, by its name, such a file? */
 
-/* Another form of such files, which a folder registers (struct module). */
+/* Another form of such files, which a folder registers (struct planning_parts, planning/pass/pass.h). */
 struct list_form {
     const char *ending;              /* the end of their names: ".csv" */
     char *(*read)(const char *path); /* the text of a step file with the list that the file has; the caller frees it */

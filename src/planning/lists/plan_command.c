@@ -196,9 +196,11 @@ static const struct usage usage = {
 /* The way to show a plan that another folder brings, when the options ask for it; else NULL. */
 static const struct other_plan *other_plan(void)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->plan && modules[i]->plan->is_wanted())
-            return modules[i]->plan;
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct other_plan *plan = planning_parts_of(modules[i])->plan;
+        if (plan && plan->is_wanted())
+            return plan;
+    }
     return NULL;
 }
 
@@ -294,6 +296,7 @@ static const struct subcommand command = {
     .run = run_plan,
     .foreign = "simulate list print memory dry-run",
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_lists = {
     .name = "lists",
     .needs = "pass predict proof trace",
@@ -304,5 +307,5 @@ const struct module module_lists = {
     .rules = rules,
     .n_rules = COUNT(rules),
     .check = check_plan_options,
-    .hooks = &hooks,
+    .training = &training,
 };

@@ -11,7 +11,8 @@ struct plan_options {
 };
 extern struct plan_options plan_options;
 
-/* A folder may register another way to show the model's plan (struct module), for when its options ask for it. */
+/* Another way to show the model's plan, which a folder registers (struct planning_parts, planning/pass/pass.h) for when
+ * its options ask for it. */
 struct other_plan {
     bool (*is_wanted)(void);
     int (*run)(const struct settings *settings); /* the exit code */

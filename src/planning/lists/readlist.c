@@ -14,8 +14,7 @@
  */
 #include "line.h"
 #include "lists.h"
-#include "planning/pass/edit.h"
-#include "trainer/base/module.h"
+#include "planning/pass/pass.h"
 #include "trainer/file/file.h"
 
 struct after_word {    /* a name of `after=` that is looked up when all lines have been read */
@@ -405,7 +404,7 @@ static void read_line(struct reading *reading)
 static const struct list_form *form_of(const char *path)
 {
     for (size_t i = 0; i < n_modules; i++) {
-        const struct list_form *form = modules[i]->list_form;
+        const struct list_form *form = planning_parts_of(modules[i])->list_form;
         if (form && ends_with(path, form->ending))
             return form;
     }

@@ -65,13 +65,22 @@
 #include "guest.h"
 #include "remake.h"
 #include "reports.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "uses.h"
 
 /* This folder includes no other one of planning, since these include it.  Costs are only passed on here: passes and the
  * forecaster, which registers itself (below), look into them. */
 struct costs;   /* planning/predict/costs.h */
 struct trainer; /* trainer/train/train.h */
+
+/* What a folder may add to planning, as it says in its struct module.  A field that is NULL says that the folder does
+ * not have this part. */
+struct planning_parts {
+    const struct pass *pass;             /* a function that rewrites lists: below */
+    const struct other_plan *plan;       /* another way to show a plan: planning/lists/plan_command.h */
+    const struct list_form *list_form;   /* another form of files that describe a list: planning/lists/lists.h */
+    const struct forecaster *forecaster; /* functions that predict a list's time: below.  At most one folder has them */
+};
 
 struct run_facts {      /* what passes know of the training whose list they rewrite */
     uint64_t seed;      /* the training's: random numbers of a pass follow from it */
@@ -104,6 +113,8 @@ struct pass {
 
 /* ---- pass_table.c ------------------------------------------------------------------------------------------------ */
 
+const struct planning_parts *planning_parts_of(const struct module *module); /* never NULL */
+
 const struct pass *const *all_passes(size_t *n); /* by ascending runs_at */
 const struct pass *find_pass(const char *name);  /* NULL: no pass has this name */
 char *pass_names(void);                          /* "recompute, swap"; the caller frees it */
@@ -113,7 +124,7 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 /* Do the passes make the same list with larger budgets?  Or another one, which may need more again? */
 enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 
-/* The folder that predicts (struct sole_parts, base/module.h): it looks at the list before and after each pass. */
+/* The folder that predicts (struct planning_parts, below): it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
     /* Bytes and time of the list as it is.  The caller frees it with free_outlook(). */
@@ -126,6 +137,8 @@ struct forecaster {
                                            const struct run_facts *facts);
     void (*free_forecast)(struct forecast *forecast);
 };
+const struct forecaster *find_forecaster(void); /* NULL: no folder predicts */
+const struct forecaster *the_forecaster(void);  /* for callers that hold what only a forecaster can have made */
 
 /* ---- pass.c ------------------------------------------------------------------------------------------------------ */
 

@@ -84,6 +84,7 @@ static const struct option options[] = {
 };
 static const struct hooks hooks = {
     .list_built = rewrite, .summary_printed = print_all_reports, .trainer_closing = free_all_reports};
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_pass = {
     .name = "pass",
     .after = "proof lists", /* proof numbers what a list computes before passes rewrite it; a plan's title is printed
@@ -91,5 +92,5 @@ const struct module module_pass = {
     .options = options,
     .n_options = COUNT(options),
     .check = check_pass_options,
-    .hooks = &hooks,
+    .training = &training,
 };

@@ -83,7 +83,9 @@ struct pass_traits {
     const char *blamed_at_end;
 
     /* ---- for another pass, whether or not this one is wanted ---- */
-    /* For recompute: the search for what --recompute auto makes again.  Only swap has it (swap_auto.c). */
+
+    /* Searches for the tensors to make again, and makes them so.  A pass that makes tensors again, but has no search,
+     * calls it.  NULL: the pass does not search. */
     pass_run *choose_remade;
 };
 

@@ -155,6 +155,8 @@ static const struct hooks hooks = {
 };
 static const struct subcommand command = {
     .help_place = 60, .name = "profile", .help = "measure how long tasks take, for predictions", .run = run_profile};
+static const struct training_parts training = {.hooks = &hooks};
+static const struct planning_parts planning = {.forecaster = &forecaster};
 const struct module module_predict = {
     .name = "predict",
     .needs = "console pass trace",
@@ -166,6 +168,6 @@ const struct module module_predict = {
     .rules = rules,
     .n_rules = COUNT(rules),
     .check = check_predict_options,
-    .hooks = &hooks,
-    .sole.forecaster = &forecaster,
+    .training = &training,
+    .planning = &planning,
 };

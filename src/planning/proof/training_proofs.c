@@ -76,10 +76,11 @@ static const struct option options[] = {
 };
 static const struct hooks hooks = {
     .machine_opened = choose_runner, .list_built = keep_values, .trainer_closing = free_all_values};
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_proof = {
     .name = "proof",
     .options = options,
     .n_options = COUNT(options),
     .check_settings = check_proof_options,
-    .hooks = &hooks,
+    .training = &training,
 };

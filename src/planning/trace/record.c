@@ -304,6 +304,7 @@ static const struct hooks hooks = {
 static const struct foreign_words foreign[] = {
     {"trace", "profiler torch-profile nvtx", NULL},
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_trace = {
     .name = "trace",
     .needs = "console pass",
@@ -315,5 +316,5 @@ const struct module module_trace = {
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .check_settings = check_record_options,
-    .hooks = &hooks,
+    .training = &training,
 };

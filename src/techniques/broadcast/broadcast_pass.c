@@ -278,10 +278,11 @@ static const struct pass pass = {
                   "--broadcast-queues 2 --broadcast-slices 5 --broadcast-deal random"},
     .traits = &traits,
 };
+static const struct planning_parts planning = {.pass = &pass};
 const struct module module_broadcast = {
     .name = "broadcast",
     .needs = "pass predict",
-    .pass = &pass,
+    .planning = &planning,
     .options = options,
     .n_options = COUNT(options),
     .rules = rules,

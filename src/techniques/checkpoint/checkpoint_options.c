@@ -40,6 +40,7 @@ static const struct foreign_words foreign[] = {
      NULL},
     {"keep", "save-total-limit keep-last", NULL},
 };
+static const struct training_parts training = {.hooks = &checkpoint_hooks, .archive = &archive};
 const struct module module_checkpoint = {
     .name = "checkpoint",
     .needs = "reshard",
@@ -51,6 +52,5 @@ const struct module module_checkpoint = {
     .rules = rules,
     .n_rules = COUNT(rules),
     .check = check_checkpoint_options,
-    .hooks = &checkpoint_hooks,
-    .sole.archive = &archive,
+    .training = &training,
 };

@@ -452,9 +452,11 @@ static const struct pass pass = {
     .turned_on = {"--zero 3"},
     .traits = &traits,
 };
+static const struct training_parts training = {.enables = "zero=3"};
+static const struct planning_parts planning = {.pass = &pass};
 const struct module module_gather = {
     .name = "gather",
     .needs = "pass",
-    .pass = &pass,
-    .gathers = true,
+    .planning = &planning,
+    .training = &training,
 };

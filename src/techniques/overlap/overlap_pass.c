@@ -344,14 +344,16 @@ static const struct hooks hooks = {
 static const struct foreign_words foreign[] = {
     {"overlap", "cpu-offload offload offload-optimizer zero-offload", NULL},
 };
+static const struct training_parts training = {.hooks = &hooks};
+static const struct planning_parts planning = {.pass = &pass};
 const struct module module_overlap = {
     .name = "overlap",
     .needs = "pass predict search",
-    .pass = &pass,
+    .planning = &planning,
     .options = options,
     .n_options = COUNT(options),
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .check = check_overlap_options,
-    .hooks = &hooks,
+    .training = &training,
 };

@@ -87,13 +87,15 @@ static const struct foreign_words foreign[] = {
      "activations-checkpoint-method",
      NULL},
 };
+static const struct training_parts training = {.way_to_make_room = way_to_make_room};
+static const struct planning_parts planning = {.pass = &pass};
 const struct module module_recompute = {
     .name = "recompute",
     .needs = "pass",
-    .pass = &pass,
+    .planning = &planning,
     .options = options,
     .n_options = COUNT(options),
-    .way_to_make_room = way_to_make_room,
+    .training = &training,
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .check = check_recompute_options,

@@ -159,15 +159,17 @@ static const struct option_rule rules[] = {{"snapshot-every", "snapshot", NULL},
                                            {"snapshot-in", "snapshot", NULL},
                                            {"iterations", "snapshot", NULL},
                                            {"print-list", "snapshot", "a step file cannot describe slots"}};
+static const struct training_parts training = {.hooks = &snapshot_hooks};
+static const struct planning_parts planning = {.pass = &pass};
 const struct module module_snapshot = {
     .name = "snapshot",
     .needs = "pass predict checkpoint snapfile",
-    .pass = &pass,
+    .planning = &planning,
     .options = options,
     .n_options = COUNT(options),
     .unrecorded = "snapshot",
     .rules = rules,
     .n_rules = COUNT(rules),
     .check_settings = check_snapshot_options,
-    .hooks = &snapshot_hooks,
+    .training = &training,
 };

@@ -133,13 +133,15 @@ static const struct option_rule rules[] = {{"swap-what", "swap", NULL}};
 static const struct foreign_words foreign[] = {
     {"swap", "offload-activations swap-activations", NULL},
 };
+static const struct training_parts training = {.way_to_make_room = way_to_make_room};
+static const struct planning_parts planning = {.pass = &pass};
 const struct module module_swap = {
     .name = "swap",
     .needs = "pass predict search",
-    .pass = &pass,
+    .planning = &planning,
     .options = options,
     .n_options = COUNT(options),
-    .way_to_make_room = way_to_make_room,
+    .training = &training,
     .foreign = foreign,
     .n_foreign = COUNT(foreign),
     .rules = rules,

@@ -228,9 +228,10 @@ static const struct hooks hooks = {
     .lists_ready = prepare_dump,
     .steps_ended = end_dump,
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_dump = {
     .name = "dump",
-    .hooks = &hooks,
+    .training = &training,
     .options = options,
     .n_options = COUNT(options),
 };

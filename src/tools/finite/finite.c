@@ -155,7 +155,8 @@ static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, co
 static const struct hooks hooks = {
     .step_not_finite = fail_with_first,
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_finite = {
     .name = "finite",
-    .hooks = &hooks,
+    .training = &training,
 };

@@ -108,10 +108,11 @@ static const struct foreign_words words[] = {
      "the model is GPT-2, and all its parameters are trained"},
 };
 
+static const struct training_parts training = {.formats = &formats};
 const struct module module_foreign = {
     .name = "foreign",
     .foreign = words,
     .n_foreign = COUNT(words),
-    .sole.foreign_lookup = &foreign_lookup,
-    .sole.formats = &formats,
+    .foreign_lookup = &foreign_lookup,
+    .training = &training,
 };

@@ -3,7 +3,7 @@
 #define FOREIGN_H
 
 #include "trainer/base/base.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "trainer/file/file.h"
 
 extern const struct foreign_lookup foreign_lookup; /* known.c: words */

@@ -343,11 +343,12 @@ static const struct option options[] = {
              "and of --zero"},
 };
 static const struct other_plan plan = {wants_memory_table, plan_memory};
+static const struct planning_parts planning = {.plan = &plan};
 const struct module module_memory = {
     .name = "memory",
     .needs = "console lists recompute swap",
     .options = options,
     .n_options = COUNT(options),
     .check = check_memory_options,
-    .plan = &plan,
+    .planning = &planning,
 };

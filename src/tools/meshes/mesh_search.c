@@ -359,6 +359,7 @@ static const struct option_rule rules[] = {{"search", "list", "the search makes 
                                            {"search", "overlap", moves},
                                            {"search", "grad-groups", moves}};
 static const struct other_plan plan = {wants_search, plan_search};
+static const struct planning_parts planning = {.plan = &plan};
 const struct module module_meshes = {
     .name = "meshes",
     .needs = "console gather lists predict recompute swap",
@@ -367,5 +368,5 @@ const struct module module_meshes = {
     .rules = rules,
     .n_rules = COUNT(rules),
     .check_settings = check_search_options,
-    .plan = &plan,
+    .planning = &planning,
 };

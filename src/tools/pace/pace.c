@@ -212,6 +212,7 @@ static const struct hooks hooks = {
     .lists_ready = start_pacing_trainer,
     .trainer_closing = stop_pacing_trainer,
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_pace = {
     .name = "pace",
     .needs = "predict",
@@ -220,5 +221,5 @@ const struct module module_pace = {
     .rules = rules,
     .n_rules = COUNT(rules),
     .check_settings = check_pace_options,
-    .hooks = &hooks,
+    .training = &training,
 };

@@ -171,6 +171,7 @@ static const struct hooks hooks = {
     .options_read = train_in_children,
     .kept = add_restart_word,
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_restart = {
     .name = "restart",
     .needs = "snapshot",
@@ -178,5 +179,5 @@ const struct module module_restart = {
     .n_options = COUNT(options),
     .unrecorded = "restart",
     .check = check_restart_options,
-    .hooks = &hooks,
+    .training = &training,
 };

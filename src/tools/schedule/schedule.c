@@ -2,8 +2,9 @@
 #include "schedule.h"
 #include "planning/lists/lists.h"
 #include "planning/lists/plan_command.h"
+#include "planning/pass/pass.h"
 #include "planning/predict/plan.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "trainer/file/file.h"
 
 static struct {
@@ -148,6 +149,8 @@ static const struct option_rule rules[] = {
     {"print-schedule", "memory", nothing_else},
     {"print-schedule", "verify", nothing_else},
 };
+static const struct training_parts training = {.orders = &orders};
+static const struct planning_parts planning = {.plan = &plan, .list_form = &form};
 const struct module module_schedule = {
     .name = "schedule",
     .needs = "lists",
@@ -156,7 +159,6 @@ const struct module module_schedule = {
     .rules = rules,
     .n_rules = COUNT(rules),
     .check = check_schedule_options,
-    .sole.orders = &orders,
-    .plan = &plan,
-    .list_form = &form,
+    .training = &training,
+    .planning = &planning,
 };

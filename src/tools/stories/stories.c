@@ -14,7 +14,7 @@
  */
 #include "grammar.h"
 #include "trainer/base/embedded.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "trainer/data/data.h"
 #include "trainer/file/file.h"
 
@@ -196,7 +196,8 @@ static const struct text_maker maker = {
     .floor = floor_of,
     .close = close_stories,
 };
+static const struct training_parts training = {.text = &maker};
 const struct module module_stories = {
     .name = "stories",
-    .text = &maker,
+    .training = &training,
 };

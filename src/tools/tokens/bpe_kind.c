@@ -1,7 +1,7 @@
 /* bpe_kind.c - registers byte pair encoding as a kind of tokenizer, which --tokens bpe:N learns, --tokens FILE reads,
  * and a file beside a model may hold. */
 #include "tokens_parts.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "trainer/file/file.h"
 #include "trainer/model_files/model_files.h"
 
@@ -168,7 +168,8 @@ static struct tokenizer tokenizer_of(struct bpe *bpe)
     return (struct tokenizer){.kind = &token_bpe, .n = bpe->n, .takes_ids = bpe->decodes_only, .own = bpe};
 }
 
+static const struct training_parts training = {.tokens = &token_bpe};
 const struct module module_tokens = {
     .name = "tokens",
-    .sole.tokens = &token_bpe,
+    .training = &training,
 };

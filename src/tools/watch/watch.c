@@ -192,7 +192,8 @@ static void start_watch(struct settings *settings)
 static const struct hooks hooks = {
     .training_begins = start_watch,
 };
+static const struct training_parts training = {.hooks = &hooks};
 const struct module module_watch = {
     .name = "watch",
-    .hooks = &hooks,
+    .training = &training,
 };

@@ -1,5 +1,5 @@
-/* base.h - what all other folders use, in one line.  Nothing in this folder calls OpenCL or trains.  Only two tables
- * know of other folders: the random streams (random.h), and what folders register (module.h).
+/* base.h - what all other folders use, in one line.  Nothing in this folder calls OpenCL or trains.  Only the
+ * random streams (random.h), and what folders register (module.h, parts.h), know of other folders.
  *
  *     error.h       a sentence and an exit code        error.c
  *     process.h     signals, this process              process.c
@@ -16,6 +16,7 @@
  *
  *     json.h        numbers and texts as JSON          json.c
  *     module.h      how folders register themselves    module.c
+ *     parts.h       what they add to the trainer       parts.c
  *     embedded.h    files inside the program           build/embedded.c, which make writes
  *     lane.h        the kinds of lanes
  */

@@ -4,8 +4,8 @@
  *         .name = "plot",                      always: this name
  *         .needs = "console picture",          if it calls functions of folders that are not of src/trainer: these
  *         .commands = &command,                a command, as in src/tools/plot; or
- *         .n_commands = 1,                     .hooks, called in a training, as in src/tools/finite, the shortest; or
- *     };                                       .options and .pass, to rewrite lists, as in src/techniques/recompute
+ *         .n_commands = 1,                     .training, as in src/tools/finite, the shortest, for a training's hooks;
+ *     };                                       or .options and .planning, for a pass, as in src/techniques/recompute
  *
  * Fields for what a folder does not have are left out.  Nothing else has to be written: make collects these structs in
  * a table, build/modules.c (src/make/modules.awk).  So a folder that is not of src/trainer can be left out, together
@@ -81,20 +81,9 @@ struct option_rule {
                       * only details `other`, and a warning says that it has no effect where `other` is off */
 };
 
-/* The parts that at most one folder may have.  NULL: this folder does not have the part.  module.c has a function for
- * each, which finds the folder that has it. */
-struct sole_parts {
-    const struct foreign_lookup *foreign_lookup; /* above */
-    const struct archive *archive;               /* functions that keep runs and resume them: settings/archive.h */
-    const struct token_kind *tokens;             /* a further kind of tokenizer: trainer/data/tokens.h */
-    const struct formats *formats;               /* functions that know files of other programs: file/file.h */
-    const struct order_reader *orders;           /* functions that read a pipeline's order: model/pipeline.h */
-    const struct forecaster *forecaster;         /* functions that predict a list's time: planning/pass/pass.h */
-};
-
 struct settings;
 
-/* A field that is NULL, 0 or false says that the folder does not have this. */
+/* A field that is NULL or 0 says that the folder does not have this. */
 struct module {
     const char *name;  /* the folder's name */
     const char *needs; /* folders outside of src/trainer that it cannot be built without, between spaces */
@@ -108,28 +97,18 @@ struct module {
     const char *unrecorded; /* names of its options that a resumed run does not take over, between spaces */
     const struct foreign_words *foreign; /* foreign words for options */
     size_t n_foreign;
-    const struct option_rule *rules; /* rules between its own options and any others */
+    const struct foreign_lookup *foreign_lookup; /* how foreign words are found; at most one folder may have it */
+    const struct option_rule *rules;             /* rules between its own options and any others */
     size_t n_rules;
     /* Both are called when all options are known, and end the program when these make no sense together. */
     void (*check)(void);
     void (*check_settings)(struct settings *settings); /* it may also set settings->demands */
 
-    /* for the trainer */
-    const struct hooks *hooks;     /* functions to call at moments of a training: train/hooks.h */
-    const struct text_maker *text; /* a source that --data can name: trainer/data/data.h */
-    bool gathers;                  /* does it gather sharded parameters?  Without such a folder there is no --zero 3 */
-    /* The options to suggest where memory is too small, "--swap auto": that of the host, or of a device.  NULL: none,
-     * or they are given already. */
-    const char *(*way_to_make_room)(bool on_host);
-
-    /* for other folders */
-    const struct pass *pass;           /* a function that rewrites lists: planning/pass/pass.h */
-    const struct other_plan *plan;     /* another way to show a plan: planning/lists/plan_command.h */
-    const struct list_form *list_form; /* another form of files that describe a list: planning/lists/lists.h */
-    /* Another form of a checkpoint: techniques/checkpoint/checkpoint.h. */
-    const struct checkpoint_form *checkpoint_form;
-
-    struct sole_parts sole; /* what no other folder may have */
+    /* What it adds to other folders.  Who asks for it declares the struct. */
+    const struct training_parts *training; /* to the trainer, such as hooks: parts.h */
+    const struct planning_parts *planning; /* to planning, such as a pass: planning/pass/pass.h */
+    const struct checkpoint_form
+        *checkpoint_form; /* another form of a checkpoint: techniques/checkpoint/checkpoint.h */
 };
 
 /* The table of the folders that are built.  make writes it. */
@@ -139,26 +118,12 @@ extern const char left_out[]; /* folders that this yard was built without, betwe
 
 /* ---- module.c ---------------------------------------------------------------------------------------------------- */
 
-/* Each of these finds the folder that has the part (struct sole_parts); NULL: none has. */
+/* How foreign words are found; NULL: no folder knows any. */
 const struct foreign_lookup *find_foreign_lookup(void);
-const struct archive *find_archive(void);
-const struct token_kind *find_further_tokens(void);
-const struct formats *find_formats(void);
-const struct order_reader *find_order_reader(void);
-const struct forecaster *find_forecaster(void);
 
-/* These two are for callers that hold what only this part can have made, such as a run that goes on: so a folder has
- * it. */
-const struct archive *the_archive(void);
-const struct forecaster *the_forecaster(void);
-
-/* Which options make a model's tensors smaller, for messages. */
-extern const char ways_to_shrink[];
-
-/* A text for messages, which the caller frees.  It names what makes room in a model's list, apart from options that are
- * given: "--recompute full, --swap auto, a smaller ...".  on_host: it is the host that needs room, and not a
- * device. */
-char *ways_to_make_room(bool on_host);
+/* For a part that at most one folder may have.  A search for it goes through all modules: it gives each module's part,
+ * or NULL, and keeps what this returns in `found`. */
+const void *sole_part(const void *found, const struct module *module, const void *part);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
  * option is therefore its folder's, or begins with that and a dash. */

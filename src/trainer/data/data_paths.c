@@ -5,7 +5,7 @@
  *     --data PATH                 a file, all files of a folder, or those that match a pattern; all of one format
  */
 #include "data_parts.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "trainer/file/file.h"
 
 #include <glob.h>
@@ -107,7 +107,7 @@ static void warn_of_validation(const struct files *files)
 static const struct text_maker *find_maker(const char *given)
 {
     for (size_t i = 0; i < n_modules; i++) {
-        const struct text_maker *maker = modules[i]->text;
+        const struct text_maker *maker = training_parts_of(modules[i])->text;
         if (!maker)
             continue;
         size_t length = strlen(maker->name);
@@ -120,9 +120,11 @@ static const struct text_maker *find_maker(const char *given)
 
 const char *default_data(void)
 {
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->text)
-            return modules[i]->text->name;
+    for (size_t i = 0; i < n_modules; i++) {
+        const struct text_maker *maker = training_parts_of(modules[i])->text;
+        if (maker)
+            return maker->name;
+    }
     return "self";
 }
 

@@ -4,7 +4,7 @@
  * tensor's gradient is one tensor to which later contributions are added.
  */
 #include "model.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 
 /* ---- to which rank and unit tasks are added ---------------------------------------------------------------------- */
 

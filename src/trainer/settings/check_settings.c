@@ -3,7 +3,7 @@
  */
 #include "archive.h"
 #include "settings_parts.h"
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 #include "trainer/model_files/model_files.h"
 
 static const struct option_rule rules[] = {
@@ -34,15 +34,6 @@ static void apply_rule(const struct option_rule *rule)
         warn("--%s has no effect without --%s", rule->option, rule->other);
 }
 
-/* Is there a folder that gathers parameters? */
-static bool can_gather(void)
-{
-    for (size_t i = 0; i < n_modules; i++)
-        if (modules[i]->gathers)
-            return true;
-    return false;
-}
-
 /* A file's order is read once, and from then on its text stands for it: a run that goes on needs no file. */
 void set_order(void)
 {
@@ -67,7 +58,7 @@ static void check_own_settings(void)
         warn("--val-share has no effect with --val-data");
     if (was_given("val-every") && own_settings.data.val_share == 0 && !own_settings.data.val_data)
         warn("--val-every has no effect: --val-share 0 leaves nothing to validate on");
-    if (own_settings.zero == 3 && !can_gather())
+    if (own_settings.zero == 3 && !is_enabled("zero=3"))
         fail(EXIT_USAGE,
              "--zero 3 keeps parameters in shards, and nothing here gathers them: this yard was built without%s",
              left_out);

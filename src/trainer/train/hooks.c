@@ -14,7 +14,8 @@
 static const struct hooks *hooks_of(size_t i)
 {
     static const struct hooks none;
-    return modules[i]->hooks ? modules[i]->hooks : &none;
+    const struct hooks *hooks = training_parts_of(modules[i])->hooks;
+    return hooks ? hooks : &none;
 }
 
 bool ask_options_read(struct settings *settings, int argc, char **argv, int *code)

@@ -1,7 +1,7 @@
 /* hooks.h - the moments at which the trainer calls the folders that it does not name.
  *
  * A folder that takes part in a training, but is not of src/trainer, puts functions here, and names them in its struct
- * module (base/module.h).  At each moment the functions of all folders are called, in the order of modules[].
+ * training_parts (base/parts.h).  At each moment the functions of all folders are called, in the order of modules[].
  * A function that is NULL: the folder has nothing to do then.  At some moments a folder is asked, as by ask_machine(),
  * and answers; of the others it is told, as by tell_list_built().
  *
@@ -10,7 +10,7 @@
 #ifndef HOOKS_H
 #define HOOKS_H
 
-#include "trainer/base/module.h"
+#include "trainer/base/parts.h"
 
 #include <stdint.h>
 
