@@ -33,14 +33,14 @@ void free_bpe(struct bpe *bpe)
     free(bpe);
 }
 
-const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
+struct problem *set_token(struct bpe *bpe, int id, const char *bytes, size_t n)
 {
     _Static_assert(MOST_TOKEN_BYTES == 1024, "the sentence below names this number");
     struct token *token = &bpe->tokens[id];
     if (n == 0 || n > MOST_TOKEN_BYTES)
-        return "has no bytes, or more than 1024";
+        return new_problem(EXIT_FAILED, "has no bytes, or more than 1024");
     if (token->bytes && (token->n != n || memcmp(token->bytes, bytes, n) != 0))
-        return "has a number whose token has other bytes";
+        return new_problem(EXIT_FAILED, "has a number whose token has other bytes");
     if (!token->bytes)
         *token = (struct token){.bytes = copy_bytes(bytes, n), .n = n};
     return NULL;
@@ -56,16 +56,16 @@ size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOS
 
 /* A merge's two tokens must have bytes before the merge is added.  So tokens are built up from single bytes, and no
  * token is made of itself. */
-const char *add_merge(struct bpe *bpe, int left, int right, int result)
+struct problem *add_merge(struct bpe *bpe, int left, int right, int result)
 {
     char bytes[2 * MOST_TOKEN_BYTES];
     if (!bpe->tokens[left].bytes || !bpe->tokens[right].bytes)
-        return "joins a token that neither a byte nor a merge before it makes";
+        return new_problem(EXIT_FAILED, "joins a token that neither a byte nor a merge before it makes");
     if (map_find(bpe->ranks, pair_key(left, right)) != NO_NUMBER)
-        return "is there twice";
+        return new_problem(EXIT_FAILED, "is there twice");
     bool had_bytes = bpe->tokens[result].bytes != NULL;
     size_t n = join_bytes(bpe, left, right, bytes);
-    const char *problem = set_token(bpe, result, bytes, n);
+    struct problem *problem = set_token(bpe, result, bytes, n);
     if (problem)
         return problem;
     bpe->makes_twice |= had_bytes;
@@ -96,11 +96,11 @@ static void add_to_tree(struct added_tree *tree, const char *text, size_t n, int
     map_put(tree->ends, node, (uint32_t)token);
 }
 
-const char *add_added(struct bpe *bpe, const struct added_token *added, const char *text, size_t n)
+struct problem *add_added(struct bpe *bpe, const struct added_token *added, const char *text, size_t n)
 {
     if (valid_utf8(text, n) < n || memchr(text, '\0', n))
-        return "is not UTF-8";
-    const char *problem = set_token(bpe, added->token, text, n);
+        return new_problem(EXIT_FAILED, "is not UTF-8");
+    struct problem *problem = set_token(bpe, added->token, text, n);
     if (problem)
         return problem;
     bpe->added = grow(bpe->added, &bpe->cap_added, bpe->n_added + 1, sizeof *bpe->added);

@@ -252,7 +252,7 @@ static void merge_everywhere(struct learner *learner, struct token_pair *pair, i
     free(places);
 }
 
-/* No two of the learnt merges make the same bytes, so add_merge() refuses only tokens that are too long.  The reason:
+/* No two of the learnt merges make the same bytes, so add_merge() would refuse only tokens that are too long.  The reason:
  * where no token lies across the bounds of a piece of text, the piece's tokens depend on the piece alone.  So wherever
  * a second merge could make the same bytes, the first one has made them before. */
 static void learn_merges(struct learner *learner, int n)
@@ -265,8 +265,9 @@ static void learn_merges(struct learner *learner, int n)
         int result = bpe->n;
         if (!pair)
             break;
-        if (add_merge(bpe, pair->left, pair->right, result))
-            continue; /* the token would be too long, and its pair has left the heap */
+        if (bpe->tokens[pair->left].n + bpe->tokens[pair->right].n > MOST_TOKEN_BYTES)
+            continue; /* its pair has left the heap */
+        must(add_merge(bpe, pair->left, pair->right, result));
         bpe->n++;
         merge_everywhere(learner, pair, result);
         offer_gained(learner);
@@ -290,15 +291,16 @@ static struct bpe *begin_tokens(int n, const char *const *added)
         if (byte == NONE)
             continue;
         bpe->of_byte[byte] = bpe->n;
-        set_token(bpe, bpe->n, &(char){(char)byte}, 1);
+        must(set_token(bpe, bpe->n, &(char){(char)byte}, 1));
         bpe->n++;
     }
     if (!added)
         return bpe;
     for (size_t i = 0; added[i]; i++) {
         const struct added_token special = {.token = bpe->n, .kinds = IS_SPECIAL};
-        const char *problem = add_added(bpe, &special, added[i], strlen(added[i]));
-        CHECK(!problem && bpe->n < n, "added token \"%s\" %s; %d of %d tokens", added[i], problem, bpe->n, n);
+        CHECK(bpe->n < n, "added token \"%s\": %d of %d tokens", added[i], bpe->n, n);
+        const struct problem *problem = add_added(bpe, &special, added[i], strlen(added[i]));
+        CHECK(!problem, "added token \"%s\" %s", added[i], problem->sentence);
         bpe->n++;
     }
     return bpe;

@@ -141,7 +141,7 @@ static struct vocabulary number_tokens(const char *path, const json_t *vocab, co
     const char *name;
     json_t *one;
     json_object_update(vocabulary.numbers, (json_t *)vocab);
-    json_array_foreach((json_t *)added, i, one) add_to_vocabulary(&vocabulary, i, one);
+    json_array_foreach((json_t *)added, i, one) { add_to_vocabulary(&vocabulary, i, one); }
     size_t n = json_object_size(vocabulary.numbers);
     if (n > MOST_TOKENS)
         fail(EXIT_USAGE,
@@ -179,7 +179,7 @@ static void set_byte_tokens(struct bpe *bpe, const struct vocabulary *vocabulary
                  vocabulary->path, name, (unsigned)byte);
         free(name);
         bpe->of_byte[byte] = token;
-        set_token(bpe, token, &one, 1);
+        must(set_token(bpe, token, &one, 1));
     }
 }
 
@@ -195,9 +195,9 @@ static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary
             fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is not a token of %s", path, i,
                  left, right, names[k], vocabulary->path);
     }
-    const char *problem = add_merge(bpe, token[0], token[1], token[2]);
+    struct problem *problem = add_merge(bpe, token[0], token[1], token[2]);
     if (problem)
-        fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", %s", path, i, left, right, problem);
+        fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", %s", path, i, left, right, problem->sentence);
     free(both);
 }
 
@@ -210,8 +210,9 @@ static void read_merge(struct bpe *bpe, const struct vocabulary *vocabulary, con
     char *copy = NULL;
     if (json_is_string(merge)) {
         copy = copy_string(json_string_value(merge));
-        right = copy;
-        left = strsep((char **)&right, " ");
+        char *rest = copy;
+        left = strsep(&rest, " ");
+        right = rest;
     }
     if (!left || !right || json_array_size(merge) > 2)
         fail(EXIT_FAILED, "%s: merge %zu must have two tokens, as \"a b\" or [\"a\", \"b\"]", path, i);
@@ -234,9 +235,9 @@ static void add_added_token(struct bpe *bpe, const struct vocabulary *vocabulary
         token.kinds |= IS_SPECIAL;
     if (json_is_true(json_object_get(added, "normalized")))
         token.kinds |= IS_NORMALIZED;
-    const char *problem = add_added(bpe, &token, content, strlen(content));
+    struct problem *problem = add_added(bpe, &token, content, strlen(content));
     if (problem)
-        fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", vocabulary->path, content, problem);
+        fail(EXIT_FAILED, "%s: the added token \"%.80s\" %s", vocabulary->path, content, problem->sentence);
 }
 
 /* Sets the bytes of tokens that no merge makes and that are not added.  No text becomes them, but they can be
@@ -251,9 +252,9 @@ static void set_other_tokens(struct bpe *bpe, const struct vocabulary *vocabular
         if (!bytes)
             fail(EXIT_USAGE, "%s: the token \"%.80s\" has a character that stands for no byte, and is not added",
                  vocabulary->path, vocabulary->name[i]);
-        const char *problem = set_token(bpe, i, bytes, n);
+        struct problem *problem = set_token(bpe, i, bytes, n);
         if (problem)
-            fail(EXIT_FAILED, "%s: the token \"%.80s\" %s", vocabulary->path, vocabulary->name[i], problem);
+            fail(EXIT_FAILED, "%s: the token \"%.80s\" %s", vocabulary->path, vocabulary->name[i], problem->sentence);
         free(bytes);
     }
 }
@@ -274,8 +275,8 @@ static struct bpe *build_bpe(const char *path, const json_t *vocab, const char *
     bpe->decodes_only = !merges || json_is_null(merges);
     if (!bpe->decodes_only)
         set_byte_tokens(bpe, &vocabulary);
-    json_array_foreach((json_t *)merges, i, one) read_merge(bpe, &vocabulary, merges_path, i, one);
-    json_array_foreach((json_t *)added, i, one) add_added_token(bpe, &vocabulary, one);
+    json_array_foreach((json_t *)merges, i, one) { read_merge(bpe, &vocabulary, merges_path, i, one); }
+    json_array_foreach((json_t *)added, i, one) { add_added_token(bpe, &vocabulary, one); }
     set_other_tokens(bpe, &vocabulary);
     free_vocabulary(&vocabulary);
     return bpe;

@@ -41,11 +41,10 @@ void visit_text(const struct bpe *bpe, const struct text *text, const struct vis
 
 struct bpe *new_bpe(int n); /* n tokens without bytes, no merges; the caller frees it with free_bpe() */
 
-/* These three return what is wrong, as the end of a sentence that begins with the token or merge; NULL: all is well. */
-const char *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
-
-const char *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */
-const char *add_added(struct bpe *bpe, const struct added_token *added, const char *text, size_t n);
+/* The sentence of a problem of these three lacks its subject, the token or the merge, which the caller knows. */
+struct problem *set_token(struct bpe *bpe, int id, const char *bytes, size_t n);
+struct problem *add_merge(struct bpe *bpe, int left, int right, int result); /* sets result's bytes */
+struct problem *add_added(struct bpe *bpe, const struct added_token *added, const char *text, size_t n);
 
 /* Writes the bytes of the two tokens, one after the other, and returns how many there are. */
 size_t join_bytes(const struct bpe *bpe, int left, int right, char bytes[2 * MOST_TOKEN_BYTES]);
