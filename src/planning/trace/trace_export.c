@@ -302,7 +302,7 @@ static void write_chrome(struct chrome *chrome)
     put(chrome, "\n]}\n");
     if (gzclose(chrome->out) != Z_OK)
         fail(EXIT_IO, "cannot write %s: %s", chrome->path, strerror(errno));
-    publish(file);
+    must(publish(file));
 }
 
 int trace_export(char **files)

@@ -94,7 +94,7 @@ static void take_trace_name(struct writer *file, const char *name, int old)
     bool is_free = old < 0 && !exists(file->path);
     if (is_free && link(temporary, file->path) != 0 && errno == EEXIST)
         fail(EXIT_USAGE, "--trace %s: another run is writing there; wait for its end or choose another name", name);
-    publish(file);
+    must(publish(file));
     unlink(temporary);
     if (old >= 0)
         close(old);
@@ -142,7 +142,8 @@ struct trace_writer *trace_create(const char *path, const struct trace *given, u
     if (given->header.n_lanes > TRACE_MAX_LANES)
         fail(EXIT_USAGE, "the list has %u lanes, but a trace has room for %d: take fewer devices",
              given->header.n_lanes, TRACE_MAX_LANES);
-    int old = open_locked("--trace", path, O_RDONLY);
+    int old;
+    must(open_locked("--trace", path, O_RDONLY, &old));
     expect_own_kind("--trace", path, KIND_TRACE, "trace that yard wrote");
     struct writer *file = open_writer(path);
     struct trace_header header = make_header(&given->header, MAX(capacity, 1));

@@ -137,7 +137,7 @@ const char *file_in(struct folder *folder, const char *name)
 /* The whole folder `beside` takes the place of the folder `path`, after `beside` is on the disk for sure. */
 static bool take_place(const char *beside, const char *path)
 {
-    sync_folder_of(beside);
+    must(sync_folder_of(beside));
     remove_folder(path);
     return rename(beside, path) == 0;
 }
@@ -167,7 +167,7 @@ void publish_folder(struct folder *folder)
 {
     char *beside = format_string("%s" BESIDE, folder->path);
     if (folder->n)
-        sync_folder_of(folder->files[0]);
+        must(sync_folder_of(folder->files[0]));
     if (exists(beside)) /* it is whole; a process that was killed has left it: it takes its place first */
         take_place(beside, folder->path);
     bool replaces = exists(folder->path);
@@ -176,7 +176,7 @@ void publish_folder(struct folder *folder)
     if (!done)
         fail(EXIT_IO, "cannot rename the finished folder %s to %s: %s", folder->temporary, folder->path,
              strerror(errno));
-    sync_folder_of(folder->path);
+    must(sync_folder_of(folder->path));
     if (replaces)
         remove_files(folder->temporary);
     cancel_on_fail(&folder->cleanup);

@@ -26,9 +26,9 @@
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
-/* What is known while a file is opened.  Functions below that take a void * call those of src/trainer/file that end
- * the program if something is wrong, so attempt() calls them.  What they allocate is kept here, where close_opening()
- * finds it after a problem. */
+/* What is known while a file is opened.  Functions below that take a void * read or write a file, which ends the program
+ * if something is wrong, so attempt() calls them.  What they allocate is kept here, where close_opening() finds it after
+ * a problem. */
 struct opening {
     struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
@@ -48,14 +48,6 @@ static bool make_empty_file(const char *path)
     return fd >= 0;
 }
 
-/* Opens and locks the file that has the name, or makes it.  argument: a struct opening. */
-static void open_named(void *argument)
-{
-    struct opening *opening = argument;
-    struct snapfile_writer *writer = opening->writer;
-    writer->named_fd = open_locked("--snapshot", writer->file->path, O_RDWR | O_CREAT);
-}
-
 /* Is the file that has the name a snapshot?  argument: a struct opening. */
 static void look_at_kind(void *argument)
 {
@@ -67,11 +59,11 @@ static void look_at_kind(void *argument)
  * before anything is changed. */
 static struct problem *lock_name(struct opening *opening)
 {
-    const struct snapfile_writer *writer = opening->writer;
+    struct snapfile_writer *writer = opening->writer;
     const char *path = writer->file->path;
     struct stat status;
     bool made = make_empty_file(path);
-    struct problem *problem = attempt(open_named, opening);
+    struct problem *problem = open_locked("--snapshot", path, O_RDWR | O_CREAT, &writer->named_fd);
     if (problem)
         return problem;
     if (writer->named_fd == NONE)
@@ -121,13 +113,11 @@ static void make_file(void *argument)
         fail(EXIT_IO, "cannot finish the snapshot file %s: %s", writer->file->path, strerror(errno));
 }
 
-static void publish_file(void *beside) { publish(beside); }
-
 struct problem *take_name(struct snapfile_writer *writer)
 {
     struct writer *beside = writer->beside;
     writer->beside = NULL; /* publish() ends with it, also where it fails */
-    struct problem *problem = attempt(publish_file, beside);
+    struct problem *problem = publish(beside);
     if (problem)
         return problem;
     close(writer->named_fd);
@@ -136,12 +126,6 @@ struct problem *take_name(struct snapfile_writer *writer)
 }
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
-
-static void sync_name(void *argument)
-{
-    const struct opening *opening = argument;
-    sync_folder_of(opening->writer->file->path);
-}
 
 static void read_old(void *argument)
 {
@@ -161,7 +145,7 @@ static struct problem *recover(struct opening *opening)
     opening->empty = status.st_size == 0;
     if (opening->empty)
         return NULL;
-    struct problem *problem = attempt(sync_name, opening);
+    struct problem *problem = sync_folder_of(path);
     if (problem)
         return problem;
     forget_cached(fd);

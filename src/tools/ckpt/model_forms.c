@@ -111,6 +111,6 @@ void export_llmc(struct checkpoint *checkpoint, const char *path)
         for (int i = 0; i < params->n; i++) /* by layer, as the table is */
             if (params->items[i].llmc == k)
                 write_padded(writer, checkpoint, &params->items[i], i, padded);
-    publish(writer);
+    must(publish(writer));
     free_params(params);
 }

@@ -152,7 +152,7 @@ static void write_npy(const struct tensor *tensor, const void *elements)
     write_bytes(writer, begin, sizeof begin);
     write_bytes(writer, header, length);
     write_bytes(writer, elements, tensor->bytes);
-    publish(writer);
+    must(publish(writer));
     free(header);
 }
 

@@ -69,7 +69,7 @@ void write_png(const char *path, const uint32_t *pixels, int width, int height)
     write_chunk(writer, "IHDR", head, sizeof head);
     write_chunk(writer, "IDAT", small, size);
     write_chunk(writer, "IEND", "", 0); /* NULL would reset the checksum */
-    publish(writer);
+    must(publish(writer));
     free(rows);
     free(small);
 }

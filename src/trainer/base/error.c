@@ -155,11 +155,13 @@ struct problem *attempt(void (*work)(void *), void *argument)
     return caught_problem;
 }
 
+/* The lock may be held by another thread, or by this one, which the signal has interrupted in on_fail(), say.  So this
+ * function must not wait for it.  Temporaries then stay, and the next writer of their file removes them. */
 void clean_up_in_handler(void)
 {
     if (atomic_flag_test_and_set(&cleanups_lock))
-        return; /* this thread or another is changing the list; the next writer of a file removes stray temporaries */
-    /* The lock stays held, since the program ends: no other thread may change the list any more. */
+        return; /* the list is being changed: see below */
+    /* The lock stays held on purpose, since the program ends: no other thread may change the list any more. */
     for (const struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
         cleanup->run(cleanup->argument);
 }

@@ -87,7 +87,11 @@ void print_problem(const char *prefix, struct problem *problem);
 /* Ends the program with the problem; does nothing when it is NULL. */
 void must(struct problem *problem);
 
-/* Runs work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work
+/* For work that many functions do, each of which may find something wrong: reading a trace that grows, a checkpoint, a
+ * snapshot, or the tokenizer beside a model; writing a snapshot's file or a step file that was edited; and drafting a
+ * training.  What goes wrong in one or two places returns its problem instead.
+ *
+ * Runs work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work
  * registered are run, and the problem is returned.  The rest of work is left out then, so
  *
  *     files     that are read or written have cleanups, which close or remove them;

@@ -109,6 +109,6 @@ void keep_program(const struct device *device, const struct cache_entry *entry, 
     struct writer *writer = open_writer(entry->path);
     write_bytes(writer, &checksum, sizeof checksum);
     write_bytes(writer, binary, size);
-    publish(writer);
+    must(publish(writer));
     free(binary);
 }

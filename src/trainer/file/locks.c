@@ -7,15 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns false when the file system has no such locks (some NFS). */
-static bool take_lock(int fd, int how, const char *claimant, const char *path)
+/* Sets *locked, if that is not NULL: it is false when the file system has no such locks (some NFS). */
+static struct problem *take_lock(int fd, int how, const char *claimant, const char *path, bool *locked)
 {
-    if (flock(fd, how | LOCK_NB) == 0)
-        return true;
-    if (errno == EWOULDBLOCK)
-        fail(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another name", claimant,
-             path);
-    return false;
+    bool taken = flock(fd, how | LOCK_NB) == 0;
+    if (locked)
+        *locked = taken;
+    if (taken || errno != EWOULDBLOCK)
+        return NULL;
+    return new_problem(EXIT_USAGE, "%s %s: another run is writing there; wait for its end or choose another name",
+                       claimant, path);
 }
 
 int lock_folder(const char *claimant, const char *path)
@@ -23,7 +24,9 @@ int lock_folder(const char *claimant, const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return NONE;
-    if (take_lock(fd, LOCK_EX, claimant, path))
+    bool locked;
+    must(take_lock(fd, LOCK_EX, claimant, path, &locked));
+    if (locked)
         return fd;
     close(fd);
     return NONE;
@@ -41,28 +44,34 @@ void expect_unlocked(const char *claimant, const char *path)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (folder ? O_DIRECTORY : 0));
     if (fd < 0)
         return;
-    take_lock(fd, LOCK_SH, claimant, path);
+    must(take_lock(fd, LOCK_SH, claimant, path, NULL));
     close(fd);
 }
 
-void lock_file(const char *claimant, const char *path, int fd) { take_lock(fd, LOCK_EX, claimant, path); }
+void lock_file(const char *claimant, const char *path, int fd) { must(take_lock(fd, LOCK_EX, claimant, path, NULL)); }
 
-int open_locked(const char *claimant, const char *path, int flags)
+struct problem *open_locked(const char *claimant, const char *path, int flags, int *fd)
 {
+    *fd = NONE;
     for (;;) {
         struct stat status;
         bool there = stat(path, &status) == 0;
         if (there && !S_ISREG(status.st_mode))
-            return NONE;
+            return NULL;
         if (!there && !(flags & O_CREAT))
-            return NONE;
-        int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-        if (fd < 0)
-            fail(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?", claimant, path,
-                 strerror(errno));
-        lock_file(claimant, path, fd);
-        if (leads_to(path, fd))
-            return fd;
-        close(fd); /* the process that held the lock has given the name to another file: open that one */
+            return NULL;
+        int opened = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+        if (opened < 0)
+            return new_problem(EXIT_IO, "cannot write %s %s: %s; does its folder exist, and may you write there?",
+                               claimant, path, strerror(errno));
+        struct problem *problem = take_lock(opened, LOCK_EX, claimant, path, NULL);
+        if (!problem && leads_to(path, opened)) {
+            *fd = opened;
+            return NULL;
+        }
+        close(opened);
+        if (problem)
+            return problem;
+        /* The process that held the lock has given the name to another file: that one is opened next. */
     }
 }

@@ -63,10 +63,10 @@ static void remove_temporary(void *argument)
 }
 
 /* attempted: "write", "finish writing" ... */
-static _Noreturn void write_failed(const struct writer *writer, const char *attempted)
+static struct problem *write_problem(const struct writer *writer, const char *attempted)
 {
-    fail(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched", attempted,
-         writer->path, strerror(errno), (unsigned long long)writer->offset);
+    return new_problem(EXIT_IO, "cannot %s %s: %s, after %llu bytes; what was at that path before is untouched",
+                       attempted, writer->path, strerror(errno), (unsigned long long)writer->offset);
 }
 
 static void free_writer(struct writer *writer)
@@ -117,7 +117,7 @@ void write_bytes(struct writer *writer, const void *bytes, size_t n)
     size_t done = write_all(writer->fd, bytes, n);
     writer->offset += done;
     if (done < n)
-        write_failed(writer, "write");
+        fail_with(write_problem(writer, "write"));
 }
 
 int reserve_bytes(int fd, uint64_t bytes)
@@ -139,33 +139,47 @@ static int sync_file(int fd)
     return fsync(fd);
 }
 
-void sync_folder_of(const char *path)
+struct problem *sync_folder_of(const char *path)
 {
+    struct problem *problem = NULL;
     char *copy = copy_string(path);
     const char *folder = dirname(copy); /* it changes the copy */
     int fd = open(folder, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) /* EINVAL: this file system cannot sync folders */
-        fail(EXIT_IO, "%s is written, but its folder %s cannot be synced: %s; the file may not survive a power cut",
-             path, folder, strerror(errno));
-    close(fd);
+        problem = new_problem(EXIT_IO,
+                              "%s is written, but its folder %s cannot be synced: %s; the file may not survive a "
+                              "power cut",
+                              path, folder, strerror(errno));
+    if (fd >= 0)
+        close(fd);
     free(copy);
+    return problem;
 }
 
-void publish(struct writer *writer)
+/* The finished temporary takes the file's name. */
+static struct problem *take_path(const struct writer *writer)
 {
     if (sync_file(writer->fd) != 0 || close(writer->fd) != 0)
-        write_failed(writer, "finish writing");
+        return write_problem(writer, "finish writing");
     if (rename(writer->temporary, writer->path) != 0)
-        write_failed(writer, "rename the finished temporary to");
-    sync_folder_of(writer->path);
+        return write_problem(writer, "rename the finished temporary to");
+    return sync_folder_of(writer->path);
+}
+
+struct problem *publish(struct writer *writer)
+{
+    struct problem *problem = take_path(writer);
+    if (problem)
+        remove_temporary(writer);
     free_writer(writer);
+    return problem;
 }
 
 void publish_text(const char *path, const char *text)
 {
     struct writer *writer = open_writer(path);
     write_bytes(writer, text, strlen(text));
-    publish(writer);
+    must(publish(writer));
 }
 
 void abandon(struct writer *writer)

@@ -20,10 +20,10 @@ void write_bytes(struct writer *writer, const void *bytes, size_t n);
 /* Writes n bytes to an open file.  Returns how many were written; if they are fewer than n, errno says why. */
 size_t write_all(int fd, const void *bytes, size_t n);
 
-int reserve_bytes(int fd, uint64_t bytes); /* allocates the file's bytes on the disk; returns 0 or an errno */
-void publish(struct writer *writer);       /* sync + rename + sync folder; frees the writer */
+int reserve_bytes(int fd, uint64_t bytes);      /* allocates the file's bytes on the disk; returns 0 or an errno */
+struct problem *publish(struct writer *writer); /* sync + rename + sync folder; frees the writer in any case */
 void publish_text(const char *path, const char *text); /* open_writer() + write_bytes() + publish() */
-void sync_folder_of(const char *path);                 /* afterwards the file keeps its name even in a power cut */
+struct problem *sync_folder_of(const char *path);      /* afterwards the file keeps its name even in a power cut */
 void abandon(struct writer *writer);                   /* remove the temporary; frees the writer */
 #define TEMPORARY ".tmp-"
 enum stray_name { STRAY_EXACTLY, STRAY_BEGINS };

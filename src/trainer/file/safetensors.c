@@ -393,7 +393,7 @@ void st_publish(struct st_writer *writer)
 {
     CHECK(writer->written == writer->declared, "%s: %llu bytes written, %llu declared", writer->file->path,
           (unsigned long long)writer->written, (unsigned long long)writer->declared);
-    publish(writer->file);
+    must(publish(writer->file));
     json_decref(writer->header);
     free(writer);
 }

@@ -36,7 +36,7 @@ struct log *open_log(const char *path)
     *log = (struct log){.path = path, .file = NONE};
     if (leads_to(path, STDOUT_FILENO) || leads_to(path, STDERR_FILENO))
         return log;
-    log->file = open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND);
+    must(open_locked("--log", path, O_RDWR | O_CREAT | O_APPEND, &log->file));
     log->locked = log->file != NONE;
     if (log->locked)
         expect_own_kind("--log", path, KIND_LOG, "log that yard wrote");

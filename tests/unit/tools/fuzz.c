@@ -194,7 +194,7 @@ static void make_tokenizers(void *unused)
         write_bytes(writer, &(char){(char)bpe->tokens[k].n}, 1);
         write_bytes(writer, bpe->tokens[k].bytes, bpe->tokens[k].n);
     }
-    publish(writer);
+    must(publish(writer));
 }
 
 /* Three sound checkpoints: a seed, and one each whose manifest and whose shard are replaced; and a snapshot file. */

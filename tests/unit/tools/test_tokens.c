@@ -44,7 +44,7 @@ CASE(encode)
     printf("# %zu bytes, %zu tokens, %.1f MB/s\n", text.n, n, 1e-6 * (double)text.n / seconds);
     struct writer *writer = open_writer(variable("OUT"));
     write_bytes(writer, tokens, n * sizeof *tokens);
-    publish(writer);
+    must(publish(writer));
 }
 
 /* Learns N tokens from TEXT, among them <|endoftext|>, and writes OUT, a tokenizer.json. */
@@ -283,8 +283,12 @@ TEST(a_merge_that_is_refused_changes_nothing)
     }
     assert_int_equal(bpe->reach, MOST_TOKEN_BYTES - 1); /* 1 + 2 + 4 ... + 512, the bytes of the left tokens */
     size_t n_merges = bpe->n_merges;
-    assert_string_equal(add_merge(bpe, longest, a, bpe->n), "has no bytes, or more than 1024");
-    assert_string_equal(add_merge(bpe, a, b, 258), "has a number whose token has other bytes");
+    struct problem *too_long = add_merge(bpe, longest, a, bpe->n);
+    assert_string_equal(too_long->sentence, "has no bytes, or more than 1024");
+    free(too_long);
+    struct problem *other_bytes = add_merge(bpe, a, b, 258);
+    assert_string_equal(other_bytes->sentence, "has a number whose token has other bytes");
+    free(other_bytes);
     assert_int_equal(bpe->reach, MOST_TOKEN_BYTES - 1);
     assert_int_equal(bpe->n_merges, n_merges);
     assert_false(bpe->makes_twice);

@@ -605,7 +605,7 @@ TEST(publish_replaces)
     for (int i = 0; i < 2; i++) {
         struct writer *writer = open_writer(path);
         write_bytes(writer, i ? "second" : "first", i ? 6 : 5);
-        publish(writer);
+        must(publish(writer));
         assert_true(holds(path, i ? "second" : "first"));
         assert_int_equal(count_temporaries(path), 0);
     }
@@ -640,7 +640,7 @@ TEST(publish_follows_links)
     assert_int_equal(symlink("behind", soft), 0);
     struct writer *writer = open_writer(soft);
     write_bytes(writer, "new", 3);
-    publish(writer);
+    must(publish(writer));
     struct stat status;
     assert_int_equal(lstat(soft, &status), 0);
     assert_true(S_ISLNK(status.st_mode)); /* /dev/stdout, say */
@@ -678,7 +678,7 @@ static void write_to_full_disk(void *path)
     struct writer *writer = open_writer(path);
     static char bytes[4096];
     write_bytes(writer, bytes, sizeof bytes);
-    publish(writer);
+    must(publish(writer));
 }
 
 TEST(a_full_disk_leaves_what_was_there)

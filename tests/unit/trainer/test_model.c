@@ -375,7 +375,7 @@ TEST(llmc_padding_rows_are_left_out)
         values[i] = (float)i;
     struct writer *writer = open_writer(temp_path("pad.bin"));
     write_bytes(writer, file, sizeof file);
-    publish(writer);
+    must(publish(writer));
     struct machine *machine = open_machine(&(struct machine_options){0});
     struct pool *pool = new_pool(machine);
     const struct config config = {.layers = L, .heads = H, .channels = C, .seq_len = T, .vocab = V, .tied = true};

@@ -451,7 +451,7 @@ TEST(foreign_folders_are_named)
     for (size_t i = 0; i < 3; i += 2) { /* the model and the optimizer's state */
         struct writer *writer = open_writer(lasting("%s/%s", folder, foreign[i].name));
         write_bytes(writer, foreign[i].bytes, foreign[i].n);
-        publish(writer);
+        must(publish(writer));
     }
     expect_refusal(open_it, folder, EXIT_USAGE, "its pytorch_model.bin is a model of PyTorch in pickle form");
     write_model(lasting("%s/mine.safetensors", folder), &(struct variant){0});
@@ -481,7 +481,7 @@ TEST(a_header_of_any_length_is_read)
         write_bytes(writer, bytes + 8, header);
         write_bytes(writer, spaces, length - header);
         write_bytes(writer, bytes + 8 + data, n - 8 - data);
-        publish(writer);
+        must(publish(writer));
         assert_int_equal(read_config(temp_path("long.safetensors"), 0).heads, 4);
         free(spaces);
     }
