@@ -323,16 +323,23 @@ void drop_task(struct edit *edit, struct task *task)
     edit->dropped[edit->n_dropped++] = task;
 }
 
+/* It begins with all fields, so that a field which is new in the struct is taken over too. */
+void inherit_extra(struct task *mine, const struct task *theirs)
+{
+    struct task_extra extra = theirs->extra;
+    extra.on_host = mine->extra.on_host;
+    extra.seconds = mine->extra.seconds;
+    extra.commands = mine->extra.commands;
+    extra.argument_bytes = mine->extra.argument_bytes;
+    extra.partial = mine->extra.partial;
+    mine->extra = extra;
+}
+
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs)
 {
     CHECK(mine->n_accesses == theirs->n_accesses, "task %s has %d accesses, task %s %d", mine->name, mine->n_accesses,
           theirs->name, theirs->n_accesses);
-    CHANGE(edit, mine->extra.origin, theirs->extra.origin);
-    CHANGE(edit, mine->extra.message, theirs->extra.message);
-    CHANGE(edit, mine->extra.elementwise, theirs->extra.elementwise);
-    CHANGE(edit, mine->extra.gate, theirs->extra.gate);
-    CHANGE(edit, mine->extra.slice_begin, theirs->extra.slice_begin);
-    CHANGE(edit, mine->extra.state, theirs->extra.state);
+    inherit_extra(mine, theirs);
     drop_task(edit, theirs);
 }
 
@@ -348,7 +355,6 @@ struct task *replace_on_host(struct edit *edit, struct task *task, struct lane *
     mine->extra.seconds = task->extra.on_host.seconds;
     mine->flops = task->flops;
     mine->bytes = task->bytes;
-    mine->extra.when = task->extra.when;
     stand_in(edit, mine, task);
     insert_behind(edit, mine);
     return mine;

@@ -375,9 +375,8 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
     struct tensor *whole = copy_target(hop->copy), *to = tensor_of_part(broadcast, whole, part);
     struct task *task =
         add_copy(broadcast->list, lane_of_queue(broadcast, hop->copy, part->queue), hop->copy->name, to, from);
-    task->extra.origin = hop->copy->extra.origin;
+    inherit_extra(task, hop->copy);
     task->extra.message = part->number;
-    task->extra.when = hop->copy->extra.when;
     if (!isnan(hop->copy->extra.seconds))
         task->extra.seconds = hop->copy->extra.seconds * (double)to->bytes / (double)whole->bytes;
     if (hop->reader && !from->device->is_host && !to->device->is_host)

@@ -6,6 +6,7 @@
 #include "broadcast.h"
 #include "planning/pass/traits.h"
 #include "planning/predict/forecast.h"
+#include "trainer/base/json.h"
 
 #include <math.h>
 
@@ -99,11 +100,11 @@ static json_t *queues_json(const struct broadcast *broadcast)
         for (int j = 0; j < broadcast->options.queues; j++) {
             const struct tally *counted = &tallies[i * (size_t)broadcast->options.queues + (size_t)j];
             json_t *row = json_object();
-            json_object_set_new(row, "device", json_string(broadcast->shards[i].owner->id));
-            json_object_set_new(row, "queue", json_integer(j));
-            json_object_set_new(row, "layer", json_integer(broadcast->shards[i].layer));
-            json_object_set_new(row, "slices", json_integer(counted->slices));
-            json_object_set_new(row, "bytes", json_integer((json_int_t)counted->bytes));
+            set_json_text(row, "device", broadcast->shards[i].owner->id);
+            set_json_integer(row, "queue", j);
+            set_json_integer(row, "layer", broadcast->shards[i].layer);
+            set_json_integer(row, "slices", counted->slices);
+            set_json_integer(row, "bytes", (json_int_t)counted->bytes);
             json_array_append_new(rows, row);
         }
     }

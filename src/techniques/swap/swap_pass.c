@@ -93,17 +93,24 @@ static const char *way_to_make_room(bool on_host)
     return swap_options.mode == SWAP_OFF ? "--swap auto" : more_classes;
 }
 
-static void check_swap_options(void)
+/* The classes that --swap-what names, a bit each.  A word that is none of them ends the program. */
+static unsigned read_classes(const char *what)
 {
-    char *text = copy_string(swap_what), *rest = text;
-    swap_options.may_leave = 0;
+    unsigned classes = 0;
+    char *text = copy_string(what), *rest = text;
     for (char *word = strsep(&rest, ","); word; word = strsep(&rest, ",")) {
         int memory_class = choice_number(memory_class_name, word);
         if (memory_class < 0 || memory_class >= MEM_WORK)
             fail(EXIT_USAGE, "--swap-what takes some of %s, with commas between, not \"%s\"", name_classes(", "), word);
-        swap_options.may_leave |= 1u << memory_class;
+        classes |= 1u << memory_class;
     }
     free(text);
+    return classes;
+}
+
+static void take_swap_what(void)
+{
+    swap_options.may_leave = read_classes(swap_what);
     suggest_classes();
 }
 
@@ -146,5 +153,5 @@ const struct module module_swap = {
     .n_foreign = COUNT(foreign),
     .rules = rules,
     .n_rules = COUNT(rules),
-    .check = check_swap_options,
+    .check = take_swap_what,
 };

@@ -4,6 +4,7 @@
  * not count as the first one: those that prepare the step's batch, a step early, and those that skip this step.
  */
 #include "swap_parts.h"
+#include "trainer/base/json.h"
 
 #include <math.h>
 
@@ -58,12 +59,12 @@ static json_t *move_json(const struct fate *fate, const struct gap_times *times,
     const struct gap *gap = fate->gap;
     const char *action = fate->action == SWAP_TENSOR ? "swap" : "recompute";
     json_t *move = json_object();
-    json_object_set_new(move, "tensor", json_string(gap->tensor->name));
-    json_object_set_new(move, "layer", json_integer(gap->maker->layer));
-    json_object_set_new(move, "micro", json_integer(gap->maker->micro));
-    json_object_set_new(move, "device", json_string(gap->device->id));
-    json_object_set_new(move, "bytes", json_integer((json_int_t)gap->tensor->bytes));
-    json_object_set_new(move, "how", json_string(action));
+    set_json_text(move, "tensor", gap->tensor->name);
+    set_json_integer(move, "layer", gap->maker->layer);
+    set_json_integer(move, "micro", gap->maker->micro);
+    set_json_text(move, "device", gap->device->id);
+    set_json_integer(move, "bytes", (json_int_t)gap->tensor->bytes);
+    set_json_text(move, "how", action);
     json_object_set_new(move, "out_start_ms", milliseconds_json(times->out_start - zero));
     json_object_set_new(move, "out_end_ms", milliseconds_json(times->out_end - zero));
     json_object_set_new(move, "in_start_ms", milliseconds_json(times->in_start - zero));

@@ -1,4 +1,5 @@
 /* devices.c - yard devices: shows of each OpenCL device what matters to this program. */
+#include "trainer/base/json.h"
 #include "trainer/base/module.h"
 #include "trainer/train/train.h"
 
@@ -59,39 +60,24 @@ static struct device_facts ask_device(cl_device_id id, unsigned platform, unsign
     return facts;
 }
 
-static void add_number(json_t *json, const char *key, unsigned long long number)
-{
-    json_object_set_new(json, key, json_integer((json_int_t)number));
-}
-
-static void add_truth(json_t *json, const char *key, bool truth)
-{
-    json_object_set_new(json, key, json_boolean(truth));
-}
-
-static void add_text(json_t *json, const char *key, const char *text)
-{
-    json_object_set_new(json, key, json_string(text));
-}
-
 static json_t *device_json(const struct device_facts *facts)
 {
     json_t *json = json_pack("{s:s, s:s}", "id", facts->id, "type", facts->type);
-    add_number(json, "budget", facts->budget);
-    add_number(json, "kernel_vector", facts->kernel_vector);
-    add_number(json, "alignment", facts->alignment);
-    add_truth(json, "correctly_rounded_divide_sqrt", facts->rounds_correctly);
-    add_truth(json, "fma", facts->fma);
-    add_truth(json, "timer_valid", facts->timer_valid);
-    add_text(json, "name", facts->name);
-    add_text(json, "version", facts->version);
-    add_text(json, "driver", facts->driver);
-    add_number(json, "memory", facts->memory);
-    add_number(json, "max_allocation", facts->max_allocation);
-    add_number(json, "units", facts->units);
-    add_number(json, "vector_width", facts->vector_width);
-    add_number(json, "sub_devices", facts->sub_devices);
-    add_number(json, "timer_resolution_ns", facts->timer_resolution_ns);
+    set_json_integer(json, "budget", (json_int_t)facts->budget);
+    set_json_integer(json, "kernel_vector", (json_int_t)facts->kernel_vector);
+    set_json_integer(json, "alignment", (json_int_t)facts->alignment);
+    set_json_truth(json, "correctly_rounded_divide_sqrt", facts->rounds_correctly);
+    set_json_truth(json, "fma", facts->fma);
+    set_json_truth(json, "timer_valid", facts->timer_valid);
+    set_json_text(json, "name", facts->name);
+    set_json_text(json, "version", facts->version);
+    set_json_text(json, "driver", facts->driver);
+    set_json_integer(json, "memory", (json_int_t)facts->memory);
+    set_json_integer(json, "max_allocation", (json_int_t)facts->max_allocation);
+    set_json_integer(json, "units", (json_int_t)facts->units);
+    set_json_integer(json, "vector_width", (json_int_t)facts->vector_width);
+    set_json_integer(json, "sub_devices", (json_int_t)facts->sub_devices);
+    set_json_integer(json, "timer_resolution_ns", (json_int_t)facts->timer_resolution_ns);
     return json;
 }
 
@@ -134,10 +120,8 @@ static void ask_platform(struct platform_facts *facts, cl_platform_id id, unsign
 {
     cl_device_id ids[MOST_PER_PLATFORM];
     *facts = (struct platform_facts){.number = number, .n = get_devices(id, ids)};
-    clGetPlatformInfo(id, CL_PLATFORM_NAME, sizeof facts->name - 1, facts->name, NULL);
-    clGetPlatformInfo(id, CL_PLATFORM_VERSION, sizeof facts->version - 1, facts->version, NULL);
-    make_printable(facts->name, ONE_LINE);
-    make_printable(facts->version, ONE_LINE);
+    platform_text(id, CL_PLATFORM_NAME, facts->name, sizeof facts->name);
+    platform_text(id, CL_PLATFORM_VERSION, facts->version, sizeof facts->version);
     for (unsigned i = 0; i < facts->n; i++)
         facts->devices[i] = ask_device(ids[i], number, i);
 }
@@ -148,9 +132,9 @@ static json_t *platform_json(const struct platform_facts *facts)
     for (unsigned i = 0; i < facts->n; i++)
         json_array_append_new(devices, device_json(&facts->devices[i]));
     json_t *json = json_object();
-    add_number(json, "platform", facts->number);
-    add_text(json, "name", facts->name);
-    add_text(json, "version", facts->version);
+    set_json_integer(json, "platform", (json_int_t)facts->number);
+    set_json_text(json, "name", facts->name);
+    set_json_text(json, "version", facts->version);
     json_object_set_new(json, "devices", devices);
     return json;
 }

@@ -1,5 +1,6 @@
 /* write_tokenizer.c - writes a tokenizer as tokenizer.json, which read_tokenizer.c describes. */
 #include "tokens_parts.h"
+#include "trainer/base/json.h"
 
 /* How tokenizer.json writes a token; the caller frees it. */
 static char *name_of_token(const struct bpe *bpe, int id)
@@ -46,13 +47,13 @@ static json_t *added_json(const struct bpe *bpe)
         const struct added_token *added = &bpe->added[i];
         char *content = name_of_token(bpe, added->token);
         json_t *token = json_object();
-        json_object_set_new(token, "id", json_integer(added->token));
-        json_object_set_new(token, "content", json_string(content));
-        json_object_set_new(token, "single_word", json_false());
-        json_object_set_new(token, "lstrip", json_false());
-        json_object_set_new(token, "rstrip", json_false());
-        json_object_set_new(token, "normalized", json_boolean((added->kinds & IS_NORMALIZED) != 0));
-        json_object_set_new(token, "special", json_boolean((added->kinds & IS_SPECIAL) != 0));
+        set_json_integer(token, "id", added->token);
+        set_json_text(token, "content", content);
+        set_json_truth(token, "single_word", false);
+        set_json_truth(token, "lstrip", false);
+        set_json_truth(token, "rstrip", false);
+        set_json_truth(token, "normalized", (added->kinds & IS_NORMALIZED) != 0);
+        set_json_truth(token, "special", (added->kinds & IS_SPECIAL) != 0);
         json_array_append_new(list, token);
         free(content);
     }
@@ -62,17 +63,17 @@ static json_t *added_json(const struct bpe *bpe)
 json_t *byte_level_json(enum cutting_of_text cutting)
 {
     json_t *level = json_object();
-    json_object_set_new(level, "type", json_string("ByteLevel"));
-    json_object_set_new(level, "add_prefix_space", json_false());
-    json_object_set_new(level, "trim_offsets", json_true());
-    json_object_set_new(level, "use_regex", json_boolean(cutting == CUTS_WORDS));
+    set_json_text(level, "type", "ByteLevel");
+    set_json_truth(level, "add_prefix_space", false);
+    set_json_truth(level, "trim_offsets", true);
+    set_json_truth(level, "use_regex", cutting == CUTS_WORDS);
     return level;
 }
 
 json_t *tokenizer_json(json_t *added, json_t *before, json_t *decoder, json_t *model)
 {
     json_t *tokenizer = json_object();
-    json_object_set_new(tokenizer, "version", json_string("1.0"));
+    set_json_text(tokenizer, "version", "1.0");
     json_object_set_new(tokenizer, "truncation", json_null());
     json_object_set_new(tokenizer, "padding", json_null());
     json_object_set_new(tokenizer, "added_tokens", added);
@@ -88,14 +89,14 @@ json_t *bpe_to_json(const struct bpe *bpe)
 {
     json_t *level = byte_level_json(CUTS_WORDS);
     json_t *model = json_object();
-    json_object_set_new(model, "type", json_string("BPE"));
+    set_json_text(model, "type", "BPE");
     json_object_set_new(model, "dropout", json_null());
     json_object_set_new(model, "unk_token", json_null());
     json_object_set_new(model, "continuing_subword_prefix", json_null());
     json_object_set_new(model, "end_of_word_suffix", json_null());
-    json_object_set_new(model, "fuse_unk", json_false());
-    json_object_set_new(model, "byte_fallback", json_false());
-    json_object_set_new(model, "ignore_merges", json_false());
+    set_json_truth(model, "fuse_unk", false);
+    set_json_truth(model, "byte_fallback", false);
+    set_json_truth(model, "ignore_merges", false);
     json_object_set_new(model, "vocab", vocabulary_json(bpe));
     json_object_set_new(model, "merges", merges_json(bpe));
     return tokenizer_json(added_json(bpe), level, json_incref(level), model);

@@ -20,3 +20,18 @@ json_t *text_json(const char *text)
     free(printable);
     return value;
 }
+
+void set_json_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, text_json(text));
+}
+
+void set_json_integer(json_t *object, const char *key, json_int_t number)
+{
+    json_object_set_new(object, key, json_integer(number));
+}
+
+void set_json_truth(json_t *object, const char *key, bool truth)
+{
+    json_object_set_new(object, key, json_boolean(truth));
+}

@@ -12,4 +12,9 @@ json_t *number_json(double x); /* JSON's null when x is not finite */
  * control characters, become '?'. */
 json_t *text_json(const char *text);
 
+/* Each sets a key of an object. */
+void set_json_text(json_t *object, const char *key, const char *text); /* as text_json() makes it */
+void set_json_integer(json_t *object, const char *key, json_int_t number);
+void set_json_truth(json_t *object, const char *key, bool truth);
+
 #endif

@@ -90,10 +90,17 @@ void device_text(cl_device_id id, cl_device_info property, char *out, size_t byt
     make_printable(out, ONE_LINE);
 }
 
+void platform_text(cl_platform_id id, cl_platform_info property, char *out, size_t bytes)
+{
+    memset(out, 0, bytes);
+    clGetPlatformInfo(id, property, bytes - 1, out, NULL);
+    make_printable(out, ONE_LINE);
+}
+
 bool is_pocl(cl_platform_id platform)
 {
-    char name[64] = "";
-    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL);
+    char name[64];
+    platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
     return strcmp(name, "Portable Computing Language") == 0;
 }
 

@@ -92,7 +92,7 @@ static bool is_before(const struct lane_run *a, const struct lane_run *b)
 }
 
 /* Ends the program with the failed run that is the first in list order: the runs that wait for it fail with it. */
-static _Noreturn void report_failure(struct list *list)
+static _Noreturn void fail_with_failed_run(struct list *list)
 {
     const struct lane_run *first = NULL;
     wait_lanes(list);
@@ -127,7 +127,7 @@ void retire_first(struct list *list, struct lane_runs *lane_runs)
     struct task_flight *flight = nth_flight(list, lane_runs, lane_runs->retired);
     clWaitForEvents(1, &flight->done); /* returns at once, and makes its work visible; an error shows in the status */
     if (event_status(flight->done) < 0)
-        report_failure(list);
+        fail_with_failed_run(list);
     finish_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
     lane_runs->last_end = MAX(lane_runs->last_end, flight->end);
