@@ -78,12 +78,12 @@ void write_random_state(const char *path, const struct config *config, const str
                                       .session = session,
                                       .tokenizer = copy_string("bytes"),
                                       .options = json_pack("{s:s}", "mesh", mesh),
-                                      .pieces = cut_state(config, m)};
+                                      .cut = cut_state(config, m)};
     struct rank_writers writers = open_ranks(checkpoint);
-    for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        for (size_t p = 0; p < checkpoint->pieces->tensors[i].n; p++) {
-            struct piece *piece = &checkpoint->pieces->tensors[i].pieces[p];
-            fill_piece(&checkpoint->pieces->tensors[i], i, piece, seed, writers.files[piece->rank]);
+    for (size_t i = 0; i < checkpoint->cut->n; i++)
+        for (size_t p = 0; p < checkpoint->cut->tensors[i].n; p++) {
+            struct piece *piece = &checkpoint->cut->tensors[i].pieces[p];
+            fill_piece(&checkpoint->cut->tensors[i], i, piece, seed, writers.files[piece->rank]);
         }
     publish_ranks(&writers, checkpoint);
     free_checkpoint(checkpoint);
@@ -92,8 +92,8 @@ void write_random_state(const char *path, const struct config *config, const str
 bool has_state(struct checkpoint *checkpoint, uint64_t seed)
 {
     bool same = true;
-    for (size_t i = 0; i < checkpoint->pieces->n && same; i++) {
-        size_t n = tensor_elements(&checkpoint->pieces->tensors[i]);
+    for (size_t i = 0; i < checkpoint->cut->n && same; i++) {
+        size_t n = tensor_elements(&checkpoint->cut->tensors[i]);
         float *values = allocate(n, sizeof *values);
         read_kept(checkpoint, i, values);
         for (size_t k = 0; k < n; k++)
@@ -159,7 +159,7 @@ void free_stored(struct stored *stored)
 {
     free(stored->plan.ranges);
     free(stored->plan.slots);
-    free_pieces(stored->pieces);
+    free_cut_tensors(stored->cut);
     free_model(stored->model);
 }
 
@@ -168,7 +168,7 @@ void free_stored(struct stored *stored)
 static void fill_tensor(const struct stored *stored, const struct state_range *range, size_t tensor, uint64_t seed,
                         float *out)
 {
-    const struct kept_tensor *kept = &stored->pieces->tensors[tensor];
+    const struct kept_tensor *kept = &stored->cut->tensors[tensor];
     const struct param *param = &params_of(stored->model, range->rank)->items[kept->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
@@ -188,10 +188,10 @@ float *fill_payload(const struct stored *stored, size_t payload, uint64_t seed)
     const struct state_range *range = &stored->plan.ranges[payload];
     float *out = allocate((size_t)payload_bytes(range), 1);
     memset(out, 0x55, (size_t)payload_bytes(range));
-    for (size_t i = 0; i < stored->pieces->n; i++)
-        if (range->unit == stored->pieces->tensors[i].unit)
+    for (size_t i = 0; i < stored->cut->n; i++)
+        if (range->unit == stored->cut->tensors[i].unit)
             fill_tensor(stored, range, i, seed,
-                        out + stored->pieces->tensors[i].role * payload_bytes(range) / KEPT_ROLES / ELEMENT_BYTES);
+                        out + stored->cut->tensors[i].role * payload_bytes(range) / KEPT_ROLES / ELEMENT_BYTES);
     return out;
 }
 
@@ -293,7 +293,7 @@ void change_manifest(const char *folder, const char *text, const char *old, cons
 void check_checkpoint(void *folder)
 {
     struct checkpoint *checkpoint = open_checkpoint(folder);
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
         must(verify_tensor(checkpoint, i));
     }
     free_checkpoint(checkpoint);
@@ -357,7 +357,7 @@ struct image make_image(const char *path, struct snapfile *layout)
 size_t first_piece(const char *path)
 {
     struct checkpoint *checkpoint = open_newest_snapshot(path);
-    size_t at = checkpoint->pieces->tensors[0].pieces[0].file_offset;
+    size_t at = checkpoint->cut->tensors[0].pieces[0].file_offset;
     free_checkpoint(checkpoint);
     return at;
 }

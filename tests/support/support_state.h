@@ -35,7 +35,7 @@ bool has_state(struct checkpoint *c, uint64_t seed);
 
 struct stored { /* what a run would store */
     struct model *model;
-    struct pieces *pieces; /* those of a checkpoint without ZeRO: where values lie on the ranks */
+    struct cut_tensors *cut; /* those of a checkpoint without ZeRO: where values lie on the ranks */
     struct snapfile_plan plan;
 };
 

@@ -15,7 +15,7 @@ struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const ch
     like->path = copy_string(path);
     like->tokenizer = copy_string(checkpoint->tokenizer);
     like->options = json_copy(checkpoint->options);
-    like->pieces = NULL;
+    like->cut = NULL;
     like->bytes = NULL;
     like->single_file = NULL;
     like->buffer = (struct read_buffer){0};
@@ -33,8 +33,8 @@ static void free_single_file(struct single_file *single_file)
 
 void free_checkpoint(struct checkpoint *checkpoint)
 {
-    if (checkpoint->pieces)
-        free_pieces(checkpoint->pieces);
+    if (checkpoint->cut)
+        free_cut_tensors(checkpoint->cut);
     if (checkpoint->single_file)
         free_single_file(checkpoint->single_file);
     free(checkpoint->buffer.bytes);
@@ -69,7 +69,7 @@ const char *recorded_option(const struct checkpoint *checkpoint, const char *nam
 
 struct mesh read_strategy(const struct checkpoint *checkpoint)
 {
-    struct mesh mesh = checkpoint->pieces->mesh;
+    struct mesh mesh = checkpoint->cut->mesh;
     const char *text = recorded_option(checkpoint, "mesh");
     struct problem *problem = NULL;
     if (*text)
@@ -77,7 +77,7 @@ struct mesh read_strategy(const struct checkpoint *checkpoint)
     if (problem)
         refuse_damaged(EXIT_FAILED, "%s is damaged, or is not a manifest that yard wrote: options: %s",
                        checkpoint->path, problem->sentence);
-    mesh.zero = checkpoint->pieces->mesh.zero;
+    mesh.zero = checkpoint->cut->mesh.zero;
     return mesh;
 }
 

@@ -59,7 +59,7 @@ struct checkpoint {
     unsigned vector;  /* width of the devices' vectors, in floats; or VECTORS_DIFFER */
     char *tokenizer;
     json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
-    struct pieces *pieces;
+    struct cut_tensors *cut;
     uint64_t *bytes;           /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
     struct read_buffer buffer; /* where its pieces are read */
     struct load_times times;
@@ -165,7 +165,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep);
 
 /* Loading, resharding, verifying.  Whatever is read of a checkpoint is compared with its pieces' hashes.  What does
  * not match ends the program (EXIT_FAILED) with the tensor and the bytes of the file; verify_tensor() returns that
- * sentence instead.  The parameter `nth` is an index into the checkpoint's pieces->tensors. */
+ * sentence instead.  The parameter `nth` is an index into the checkpoint's cut->tensors. */
 
 /* Reads a tensor's elements, all of them in order, into `values` (NULL: the pieces are only checked).  Fails where the
  * pieces do not cover each element once, or do not have their hashes. */
@@ -174,7 +174,7 @@ void read_kept(struct checkpoint *checkpoint, size_t nth, float *values);
 /* Reads and checks like read_kept(), but returns the problem, which the caller frees; NULL: the tensor is sound. */
 struct problem *verify_tensor(struct checkpoint *checkpoint, size_t nth);
 
-/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->pieces has
+/* Writes the same state in the pieces of another mesh, as a checkpoint of its own, a tensor at a time.  to->cut has
  * the pieces without places and hashes, which are filled in.  Returns the bytes of all tensors. */
 uint64_t reshard_into(struct checkpoint *from, struct checkpoint *to);
 
@@ -189,7 +189,7 @@ struct difference {
 /* Compares two arrays of n floats. */
 struct difference compare_floats(const float *a, const float *b, size_t n);
 
-/* Compares tensor pieces->tensors[nth] of two checkpoints of models of the same sizes, whatever their meshes are.
+/* Compares tensor cut->tensors[nth] of two checkpoints of models of the same sizes, whatever their meshes are.
  * Fails as read_kept() does. */
 struct difference compare_tensor(struct checkpoint *a, struct checkpoint *b, size_t nth);
 

@@ -63,8 +63,8 @@ static void refuse_if_other_tensors(const struct checkpoint *checkpoint, int ran
                                     const struct safetensors *st)
 {
     const struct st_tensor *found = st->tensors, *end = found + st->n;
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         for (size_t k = 0; k < tensor->n; k++) {
             const struct piece *piece = &tensor->pieces[k];
             char name[96];
@@ -106,7 +106,7 @@ static void refuse_if_rank_differs(const struct checkpoint *checkpoint, int rank
 static struct checkpoint *read_checkpoint(const char *folder)
 {
     struct checkpoint *checkpoint = read_manifest(folder);
-    for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
+    for (int rank = 0; rank < n_ranks(&checkpoint->cut->mesh); rank++)
         if (checkpoint->bytes[rank])
             refuse_if_rank_differs(checkpoint, rank);
     return checkpoint;

@@ -175,7 +175,7 @@ static void read_recorded_options(const char *path, json_t *options, struct chec
 static void read_files(const char *path, json_t *files, struct checkpoint *checkpoint)
 {
     const struct where where = {path, "files"};
-    int ranks = n_ranks(&checkpoint->pieces->mesh);
+    int ranks = n_ranks(&checkpoint->cut->mesh);
     size_t i;
     json_t *file;
     checkpoint->bytes = allocate((size_t)ranks, sizeof *checkpoint->bytes);
@@ -213,8 +213,8 @@ static void read_head(const struct where *where, json_t *fields, struct checkpoi
     checkpoint->vector = (unsigned)take_number(where, fields, "vector", 0, 1024);
     checkpoint->tokenizer = copy_string(take_string(where, fields, "tokenizer"));
     struct config sizes = read_sizes(where->path, take_field(where, fields, "config"));
-    checkpoint->pieces = uncut_state(&sizes);
-    checkpoint->pieces->mesh = read_mesh(where->path, take_field(where, fields, "mesh"));
+    checkpoint->cut = uncut_state(&sizes);
+    checkpoint->cut->mesh = read_mesh(where->path, take_field(where, fields, "mesh"));
     read_recorded_options(where->path, take_field(where, fields, "options"), checkpoint);
     if (!checkpoint->single_file)
         read_state(where, fields, checkpoint);
@@ -297,7 +297,7 @@ static struct piece read_piece(const struct where *where, const struct checkpoin
 {
     struct piece piece = {0};
     json_t *fields = begin_fields(json);
-    piece.rank = (int)take_number(where, fields, "rank", 0, n_ranks(&checkpoint->pieces->mesh) - 1);
+    piece.rank = (int)take_number(where, fields, "rank", 0, n_ranks(&checkpoint->cut->mesh) - 1);
     json_t *flat = take_optional_field(fields, "flat"), *box = take_optional_field(fields, "box");
     read_ranges(where, tensor, flat, box, &piece);
     const struct piece_space space = space_of(checkpoint, piece.rank);
@@ -326,7 +326,7 @@ static void read_pieces_of(const struct where *where, char part[MOST_PART], cons
                            const json_t *list, struct kept_tensor *tensor)
 {
     /* A rank's part may begin and end within a row: a part of a row, whole rows and a part of a row are 3 pieces. */
-    size_t most = 3 * (size_t)n_ranks(&checkpoint->pieces->mesh);
+    size_t most = 3 * (size_t)n_ranks(&checkpoint->cut->mesh);
     if (checkpoint->single_file)
         most = checkpoint->single_file->n;
     most = MIN(most, tensor_elements(tensor));
@@ -342,13 +342,13 @@ static void read_pieces_of(const struct where *where, char part[MOST_PART], cons
 
 static void read_tensors(const char *path, json_t *tensors, const struct checkpoint *checkpoint)
 {
-    struct pieces *pieces = checkpoint->pieces;
+    struct cut_tensors *cut = checkpoint->cut;
     char part[MOST_PART] = "tensors";
     const struct where where = {path, part};
-    if (json_array_size(tensors) != pieces->n)
-        REFUSE(&where, "expected a list of %zu", pieces->n);
-    for (size_t i = 0; i < pieces->n; i++) {
-        struct kept_tensor *tensor = &pieces->tensors[i];
+    if (json_array_size(tensors) != cut->n)
+        REFUSE(&where, "expected a list of %zu", cut->n);
+    for (size_t i = 0; i < cut->n; i++) {
+        struct kept_tensor *tensor = &cut->tensors[i];
         json_t *json = json_array_get(tensors, i);
         snprintf(part, MOST_PART, "tensor %zu (%s, %s)", i, tensor->name, kept_name[tensor->role]);
         compare_with_table(&where, checkpoint, tensor, json);

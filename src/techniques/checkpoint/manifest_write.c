@@ -59,8 +59,8 @@ json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tenso
 json_t *tensors_json(const struct checkpoint *checkpoint)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->pieces->tensors[i], STATE_MANIFEST));
+    for (size_t i = 0; i < checkpoint->cut->n; i++)
+        json_array_append_new(all, tensor_json(checkpoint, &checkpoint->cut->tensors[i], STATE_MANIFEST));
     return all;
 }
 
@@ -99,7 +99,7 @@ static json_t *sizes_json(const struct config *sizes)
 static json_t *files_json(const struct checkpoint *checkpoint)
 {
     json_t *files = json_array();
-    for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
+    for (int rank = 0; rank < n_ranks(&checkpoint->cut->mesh); rank++)
         if (checkpoint->bytes[rank])
             json_array_append_new(files,
                                   json_pack("{s:i, s:I}", "rank", rank, "bytes", (json_int_t)checkpoint->bytes[rank]));
@@ -115,8 +115,8 @@ static json_t *head_json(const struct checkpoint *checkpoint)
     add_field(head, "data", hash_json(checkpoint->data));
     add_field(head, "vector", json_integer(checkpoint->vector));
     add_field(head, "tokenizer", json_string(checkpoint->tokenizer));
-    add_field(head, "config", sizes_json(&checkpoint->pieces->config));
-    add_field(head, "mesh", mesh_json(&checkpoint->pieces->mesh));
+    add_field(head, "config", sizes_json(&checkpoint->cut->config));
+    add_field(head, "mesh", mesh_json(&checkpoint->cut->mesh));
     add_field(head, "options", json_incref(checkpoint->options));
     if (checkpoint->single_file)
         return head;
@@ -145,8 +145,8 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
         free(text);
     }
     fprintf(out, "\"tensors\":[");
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        json_t *tensor = tensor_json(checkpoint, &checkpoint->pieces->tensors[i], kind);
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        json_t *tensor = tensor_json(checkpoint, &checkpoint->cut->tensors[i], kind);
         char *line = json_dumps(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);

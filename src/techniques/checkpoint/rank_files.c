@@ -27,8 +27,8 @@ static void declare_piece(struct st_writer *out, const struct kept_tensor *tenso
 /* Declares all pieces in the files of their ranks, which are opened for that. */
 static void declare_pieces(struct rank_writers *writers, const struct checkpoint *checkpoint)
 {
-    const struct pieces *pieces = checkpoint->pieces;
-    for (const struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
+    const struct cut_tensors *cut = checkpoint->cut;
+    for (const struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)
         for (size_t k = 0; k < tensor->n; k++) {
             struct st_writer **file = &writers->files[tensor->pieces[k].rank];
             if (!*file)
@@ -38,9 +38,9 @@ static void declare_pieces(struct rank_writers *writers, const struct checkpoint
 }
 
 /* Gives the pieces their places.  bytes: of each rank's file, those of its header; they become those of the file. */
-static void place_pieces(struct pieces *pieces, uint64_t *bytes)
+static void place_pieces(struct cut_tensors *cut, uint64_t *bytes)
 {
-    for (const struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
+    for (const struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)
         for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
             piece->file_offset = bytes[piece->rank];
             bytes[piece->rank] += ELEMENT_BYTES * piece_elements(piece);
@@ -49,7 +49,7 @@ static void place_pieces(struct pieces *pieces, uint64_t *bytes)
 
 struct rank_writers open_ranks(struct checkpoint *checkpoint)
 {
-    int n = n_ranks(&checkpoint->pieces->mesh);
+    int n = n_ranks(&checkpoint->cut->mesh);
     struct rank_writers writers = {open_folder(checkpoint->path, (size_t)n + 1),
                                    allocate((size_t)n, sizeof *writers.files)};
     declare_pieces(&writers, checkpoint);
@@ -57,7 +57,7 @@ struct rank_writers open_ranks(struct checkpoint *checkpoint)
     for (int rank = 0; rank < n; rank++)
         if (writers.files[rank])
             checkpoint->bytes[rank] = st_begin(writers.files[rank]);
-    place_pieces(checkpoint->pieces, checkpoint->bytes);
+    place_pieces(checkpoint->cut, checkpoint->bytes);
     return writers;
 }
 
@@ -70,7 +70,7 @@ void write_piece(const struct rank_writers *writers, struct piece *piece, const 
 
 void publish_ranks(struct rank_writers *writers, const struct checkpoint *checkpoint)
 {
-    for (int rank = 0; rank < n_ranks(&checkpoint->pieces->mesh); rank++)
+    for (int rank = 0; rank < n_ranks(&checkpoint->cut->mesh); rank++)
         if (writers->files[rank])
             st_publish(writers->files[rank]);
     char *manifest = manifest_text(checkpoint);

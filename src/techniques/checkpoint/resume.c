@@ -30,7 +30,7 @@ static struct run_record *record_of(const struct trainer *trainer)
 static struct source source_of(const char *path, struct checkpoint *checkpoint)
 {
     return (struct source){.path = copy_string(path),
-                           .config = checkpoint->pieces->config,
+                           .config = checkpoint->cut->config,
                            .checkpoint = checkpoint,
                            .tokenizer = checkpoint->tokenizer};
 }
@@ -235,8 +235,8 @@ static void compare_with_saved(const char *folder, const struct config *ours)
     char *saved = find_checkpoint(folder);
     if (saved) {
         struct checkpoint *old = open_checkpoint(saved);
-        if (!same_sizes(&old->pieces->config, ours))
-            refuse_other_sizes(saved, &old->pieces->config);
+        if (!same_sizes(&old->cut->config, ours))
+            refuse_other_sizes(saved, &old->cut->config);
         free_checkpoint(old);
     }
     free(saved);

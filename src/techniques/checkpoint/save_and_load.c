@@ -14,11 +14,11 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     char *bytes = NULL; /* one piece's */
     size_t cap = 0;
     checkpoint->path = format_string("%s/step-%u", folder, checkpoint->step);
-    checkpoint->pieces = cut_state(&model->params->config, model->mesh);
+    checkpoint->cut = cut_state(&model->params->config, model->mesh);
     remove_stray_folders(folder, "step-");
     struct rank_writers writers = open_ranks(checkpoint);
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             bytes = grow(bytes, &cap, n, 1);
@@ -38,8 +38,8 @@ void load_checkpoint(struct model *model, struct checkpoint *checkpoint, enum lo
 {
     float *values = NULL;
     size_t cap = 0;
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         if (wanted == LOAD_PARAMETERS && tensor->role != KEPT_VALUE)
             continue;
         values = grow(values, &cap, tensor_elements(tensor), sizeof *values);

@@ -73,7 +73,7 @@ static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor 
  * that). */
 static struct loaded_tensor load_pieces(struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
-    const struct kept_tensor *tensor = &checkpoint->pieces->tensors[nth];
+    const struct kept_tensor *tensor = &checkpoint->cut->tensors[nth];
     struct loaded_tensor loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
                                    .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
     struct read_buffer *buffer = &checkpoint->buffer;
@@ -95,7 +95,7 @@ static const char *copied_bytes(const struct loaded_tensor *loaded, const struct
 
 void read_kept(struct checkpoint *checkpoint, size_t nth, float *values)
 {
-    struct kept_tensor whole = checkpoint->pieces->tensors[nth];
+    struct kept_tensor whole = checkpoint->cut->tensors[nth];
     whole.n = 1;
     whole.pieces = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
     struct loaded_tensor loaded = load_pieces(checkpoint, nth, &whole);
@@ -138,8 +138,8 @@ uint64_t reshard_into(struct checkpoint *from, struct checkpoint *to)
     char *bytes = NULL; /* one new piece's */
     size_t cap = 0;
     struct rank_writers writers = open_ranks(to);
-    for (size_t i = 0; i < to->pieces->n; i++) { /* tensors and pieces in the order of open_ranks() */
-        struct kept_tensor *tensor = &to->pieces->tensors[i];
+    for (size_t i = 0; i < to->cut->n; i++) { /* tensors and pieces in the order of open_ranks() */
+        struct kept_tensor *tensor = &to->cut->tensors[i];
         struct loaded_tensor loaded = load_pieces(from, i, tensor);
         for (size_t k = 0; k < tensor->n; k++) {
             struct piece *piece = &tensor->pieces[k];
@@ -177,7 +177,7 @@ struct difference compare_floats(const float *a, const float *b, size_t n)
 /* Both tensors are put together first, so that the two checkpoints may be cut by unlike meshes. */
 struct difference compare_tensor(struct checkpoint *a, struct checkpoint *b, size_t nth)
 {
-    size_t n = tensor_elements(&a->pieces->tensors[nth]);
+    size_t n = tensor_elements(&a->cut->tensors[nth]);
     float *a_values = allocate(n, sizeof *a_values), *b_values = allocate(n, sizeof *b_values);
     read_kept(a, nth, a_values);
     read_kept(b, nth, b_values);

@@ -9,7 +9,7 @@
  * row by row, so a walk through a tensor from its first element to its last walks each of its pieces from start to end.
  * All work on checkpoints is such walks, a tensor at a time.
  *
- * The caller frees a `struct pieces` with free_pieces().  A mesh or sizes that are wrong have ended the
+ * The caller frees a `struct cut_tensors` with free_cut_tensors().  A mesh or sizes that are wrong have ended the
  * program before (check_config(), cut_layers()), so nothing of reshard_pieces.c fails.
  */
 #ifndef RESHARD_H
@@ -41,7 +41,7 @@ struct kept_tensor {
 };
 
 /* All tensors of a model on a mesh, by unit, role, and parameter; what each rank's file holds is in this order too. */
-struct pieces {
+struct cut_tensors {
     struct config config;
     struct mesh mesh; /* the mesh that cuts the tensors; its first_layer is NULL */
     size_t n;
@@ -51,18 +51,18 @@ struct pieces {
 /* ---- reshard_pieces.c: all tensors ------------------------------------------------------------------------------- */
 
 /* All tensors with the pieces that the mesh cuts them into.  cut_layers() has dealt the mesh's layers to its stages. */
-struct pieces *cut_state(const struct config *config, const struct mesh *mesh);
+struct cut_tensors *cut_state(const struct config *config, const struct mesh *mesh);
 
 /* All tensors of the model's state without any pieces. */
-struct pieces *uncut_state(const struct config *config);
+struct cut_tensors *uncut_state(const struct config *config);
 
 /* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only
  * the first of them gets pieces. */
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held);
 
-size_t count_pieces(const struct pieces *pieces); /* the pieces of all tensors */
-void free_pieces(struct pieces *pieces);
+size_t count_pieces(const struct cut_tensors *cut); /* the pieces of all tensors */
+void free_cut_tensors(struct cut_tensors *cut);
 
 /* ---- reshard_pieces.c: one tensor, one piece --------------------------------------------------------------------- */
 

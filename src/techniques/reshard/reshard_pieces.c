@@ -158,28 +158,28 @@ static struct kept_tensor make_kept_tensor(const struct param *param, int i, int
 }
 
 /* All tensors, without pieces, for the mesh that is to cut them. */
-static struct pieces *collect_kept_tensors(const struct params *params, const struct mesh *mesh)
+static struct cut_tensors *collect_kept_tensors(const struct params *params, const struct mesh *mesh)
 {
-    struct pieces *pieces = allocate(1, sizeof *pieces);
-    pieces->config = params->config;
-    pieces->mesh = *mesh;
-    pieces->mesh.first_layer = NULL;
-    pieces->tensors = allocate((size_t)params->n * KEPT_ROLES, sizeof *pieces->tensors);
+    struct cut_tensors *cut = allocate(1, sizeof *cut);
+    cut->config = params->config;
+    cut->mesh = *mesh;
+    cut->mesh.first_layer = NULL;
+    cut->tensors = allocate((size_t)params->n * KEPT_ROLES, sizeof *cut->tensors);
     for (int unit = 0; unit < params->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {
                 int param = params->units[unit].first_param + i;
-                pieces->tensors[pieces->n++] = make_kept_tensor(&params->items[param], param, unit, (enum kept)role);
+                cut->tensors[cut->n++] = make_kept_tensor(&params->items[param], param, unit, (enum kept)role);
             }
-    return pieces;
+    return cut;
 }
 
-struct pieces *uncut_state(const struct config *config)
+struct cut_tensors *uncut_state(const struct config *config)
 {
     struct params *params = new_params(config, &one_rank, 0);
-    struct pieces *pieces = collect_kept_tensors(params, &one_rank);
+    struct cut_tensors *cut = collect_kept_tensors(params, &one_rank);
     free_params(params);
-    return pieces;
+    return cut;
 }
 
 static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
@@ -194,30 +194,30 @@ static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
         }
 }
 
-struct pieces *cut_state(const struct config *config, const struct mesh *mesh)
+struct cut_tensors *cut_state(const struct config *config, const struct mesh *mesh)
 {
     struct model *model = outline_model(config, mesh);
-    struct pieces *pieces = collect_kept_tensors(model->params, model->mesh);
-    for (struct kept_tensor *tensor = pieces->tensors; tensor < pieces->tensors + pieces->n; tensor++)
+    struct cut_tensors *cut = collect_kept_tensors(model->params, model->mesh);
+    for (struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)
         cut_tensor(model, tensor);
     free_model(model);
-    return pieces;
+    return cut;
 }
 
-size_t count_pieces(const struct pieces *pieces)
+size_t count_pieces(const struct cut_tensors *cut)
 {
     size_t n = 0;
-    for (size_t i = 0; i < pieces->n; i++)
-        n += pieces->tensors[i].n;
+    for (size_t i = 0; i < cut->n; i++)
+        n += cut->tensors[i].n;
     return n;
 }
 
-void free_pieces(struct pieces *pieces)
+void free_cut_tensors(struct cut_tensors *cut)
 {
-    for (size_t i = 0; i < pieces->n; i++)
-        free(pieces->tensors[i].pieces);
-    free(pieces->tensors);
-    free(pieces);
+    for (size_t i = 0; i < cut->n; i++)
+        free(cut->tensors[i].pieces);
+    free(cut->tensors);
+    free(cut);
 }
 
 const struct module module_reshard = {

@@ -72,15 +72,15 @@ static size_t add_all_stored(const struct model *model, struct kept_tensor *tens
     return elements;
 }
 
-struct problem *cut_stored(const struct snapfile_plan *plan, struct pieces **out)
+struct problem *cut_stored(const struct snapfile_plan *plan, struct cut_tensors **out)
 {
     struct model *model = outline_model(plan->config, plan->mesh);
-    struct pieces *pieces = uncut_state(plan->config);
+    struct cut_tensors *cut = uncut_state(plan->config);
     struct problem *problem = NULL;
-    pieces->mesh = *plan->mesh;
-    pieces->mesh.first_layer = NULL;
-    for (size_t i = 0; i < pieces->n && !problem; i++) {
-        struct kept_tensor *tensor = &pieces->tensors[i];
+    cut->mesh = *plan->mesh;
+    cut->mesh.first_layer = NULL;
+    for (size_t i = 0; i < cut->n && !problem; i++) {
+        struct kept_tensor *tensor = &cut->tensors[i];
         size_t elements = add_all_stored(model, tensor, plan);
         if (elements != tensor_elements(tensor))
             problem = new_problem(EXIT_USAGE,
@@ -89,7 +89,7 @@ struct problem *cut_stored(const struct snapfile_plan *plan, struct pieces **out
                                   elements, tensor_elements(tensor), tensor->name, kept_name[tensor->role]);
     }
     free_model(model);
-    *out = pieces;
+    *out = cut;
     return problem;
 }
 

@@ -185,10 +185,10 @@ static struct problem *plan_layout(struct opening *opening)
     writer->payload_at = allocate(plan->n + 1, sizeof *writer->payload_at);
     for (size_t i = 0; i < plan->n; i++)
         writer->payload_at[i + 1] = writer->payload_at[i] + payload_bytes(&plan->ranges[i]);
-    struct problem *problem = cut_stored(plan, &writer->file->pieces);
+    struct problem *problem = cut_stored(plan, &writer->file->cut);
     if (problem)
         return problem;
-    snapfile->base.n = count_pieces(writer->file->pieces);
+    snapfile->base.n = count_pieces(writer->file->cut);
     opening->manifest = manifest_text(writer->file);
     snapfile->slots = plan->slots->n;
     snapfile->base.bytes = writer->payload_at[plan->n] + hashes_bytes(snapfile->base.n);
@@ -204,7 +204,7 @@ static struct problem *plan_layout(struct opening *opening)
 static struct problem *other_model_problem(const struct opening *opening)
 {
     char sizes[160];
-    const struct config *old = &opening->old->pieces->config;
+    const struct config *old = &opening->old->cut->config;
     if (snapfile_of(opening->old)->newest.slot == NO_SLOT || same_sizes(old, opening->plan->config))
         return NULL;
     return new_problem(EXIT_USAGE, "%s is a snapshot of another model (%s): give --snapshot another file",

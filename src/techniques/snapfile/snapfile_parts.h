@@ -20,7 +20,7 @@ uint64_t hashes_bytes(size_t pieces); /* what the hashes of so many pieces take 
 
 /* The pieces that lie in these payloads, which the caller frees, also after a problem.  Their file_offset counts from
  * the slot's beginning.  Problem: EXIT_USAGE where the pieces are not the whole state. */
-struct problem *cut_stored(const struct snapfile_plan *plan, struct pieces **out);
+struct problem *cut_stored(const struct snapfile_plan *plan, struct cut_tensors **out);
 
 /* How a page begins, byte for byte, as the head of snapfile_layout.c draws it. */
 struct snapfile_page {

@@ -131,8 +131,8 @@ static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *ha
     uint64_t from = before != NO_SLOT ? slot_at(snapfile, (int)before) : 0;
     uint64_t to = slot_at(snapfile, (int)slot);
     size_t n = 0;
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         for (size_t k = 0; k < tensor->n; k++) {
             tensor->pieces[k].hash = hashes[n++];
             tensor->pieces[k].file_offset += to - from;
@@ -154,7 +154,7 @@ static bool install_commit(struct reader *reader, struct checkpoint *checkpoint,
         note_damage(snapfile, "%s: step %u is torn or damaged: the hashes at byte %llu do not match its commit",
                     checkpoint->path, commit->step, (unsigned long long)hashes_at(snapfile, (int)commit->slot));
     put_pieces_in_slot(checkpoint, hashes, slot_before, commit->slot);
-    for (size_t i = 0; i < checkpoint->pieces->n && snapfile->base.n_damage == damage_before; i++) {
+    for (size_t i = 0; i < checkpoint->cut->n && snapfile->base.n_damage == damage_before; i++) {
         struct problem *problem = verify_tensor(checkpoint, i);
         if (problem)
             note_damage(snapfile, "step %u is torn or damaged: %s", commit->step, problem->sentence);
@@ -176,7 +176,7 @@ static struct checkpoint *read_description(struct reader *reader, const char *pa
              "or another snapshot",
              path, MANIFEST_AT, MANIFEST_AT + n);
     struct checkpoint *checkpoint = parse_manifest(path, manifest, n, &snapfile->base);
-    size_t pieces = count_pieces(checkpoint->pieces);
+    size_t pieces = count_pieces(checkpoint->cut);
     if (pieces != snapfile->base.n)
         fail(EXIT_FAILED,
              "%s is damaged, or not a snapshot of yard: its manifest has %zu pieces, but its pages say %zu; use a "

@@ -104,7 +104,7 @@ static bool all_finite(const uint32_t *words, size_t n)
 static void hash_pieces(const struct snapfile_writer *writer, struct held_slot *held, const char *bytes, uint64_t first,
                         uint64_t end)
 {
-    const struct pieces *all = writer->file->pieces;
+    const struct cut_tensors *all = writer->file->cut;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->tensors[i].n; k++) {

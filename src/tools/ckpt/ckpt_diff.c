@@ -20,7 +20,7 @@ static void print_diff_json(const struct checkpoint *a, const struct checkpoint 
     json_object_set_new(all, "runs", json_pack("[s?, s?]", format_run(run[0], a), format_run(run[1], b)));
     json_object_set_new(all, "later", later ? text_json(later->path) : json_null());
     json_object_set_new(all, "same", json_boolean(differing->n == 0));
-    json_object_set_new(all, "tensors", json_integer((json_int_t)a->pieces->n));
+    json_object_set_new(all, "tensors", json_integer((json_int_t)a->cut->n));
     json_object_set_new(all, "different", table_json(differing));
     print_json(all);
 }
@@ -28,7 +28,7 @@ static void print_diff_json(const struct checkpoint *a, const struct checkpoint 
 static void print_diff(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)
 {
     const struct checkpoint *later = later_of(a, b);
-    print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->pieces->n);
+    print_line(stdout, "steps %u and %u: %zu of %zu tensors differ", a->step, b->step, differing->n, a->cut->n);
     if (a->run_id == NOT_KNOWN || b->run_id == NOT_KNOWN)
         print_line(stdout, "yard cannot tell whether one run wrote both");
     else if (a->run_id != b->run_id)
@@ -50,10 +50,10 @@ static struct table *compare_tensors(struct checkpoint *a, struct checkpoint *b)
                                             {"largest", "max", CELL_SHORT, 12, 0},
                                             {"relative", "relative", CELL_SHORT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
-    if (!same_sizes(&a->pieces->config, &b->pieces->config))
+    if (!same_sizes(&a->cut->config, &b->cut->config))
         fail(EXIT_FAILED, "%s and %s are models of unlike sizes: `yard ckpt ls` shows them", a->path, b->path);
-    for (size_t i = 0; i < a->pieces->n; i++) {
-        const struct kept_tensor *tensor = &a->pieces->tensors[i];
+    for (size_t i = 0; i < a->cut->n; i++) {
+        const struct kept_tensor *tensor = &a->cut->tensors[i];
         struct difference difference = compare_tensor(a, b, i);
         if (difference.elements)
             ROW(out, text_cell(tensor->name), text_cell(kept_name[tensor->role]),

@@ -56,7 +56,7 @@ static void print_ls_json(const struct checkpoint *checkpoint)
     json_object_set_new(all, "program", *checkpoint->program ? text_json(checkpoint->program) : json_null());
     if (form)
         json_object_set_new(all, form->name, form->to_json(checkpoint));
-    json_object_set_new(all, "mesh", mesh_json(&checkpoint->pieces->mesh));
+    json_object_set_new(all, "mesh", mesh_json(&checkpoint->cut->mesh));
     json_object_set_new(all, "strategy", mesh_json(&strategy));
     json_object_set_new(all, "tensors", tensors_json(checkpoint));
     print_json(all);
@@ -65,20 +65,20 @@ static void print_ls_json(const struct checkpoint *checkpoint)
 static void print_run_and_model(const struct checkpoint *checkpoint)
 {
     char run[20], bytes[32], sizes[160], mesh[64];
-    const struct pieces *pieces = checkpoint->pieces;
+    const struct cut_tensors *cut = checkpoint->cut;
     const struct mesh strategy = read_strategy(checkpoint);
     size_t elements = 0;
-    for (size_t i = 0; i < pieces->n; i++)
-        elements += tensor_elements(&pieces->tensors[i]);
+    for (size_t i = 0; i < cut->n; i++)
+        elements += tensor_elements(&cut->tensors[i]);
     print_line(stdout, "checkpoint  %s: step %u, %lld sequences", checkpoint->path, checkpoint->step,
                (long long)checkpoint->samples);
     if (checkpoint->single_file)
         checkpoint->single_file->form->print(checkpoint);
     print_line(stdout, "run         %s, session %lld; written by %s%s", format_run(run, checkpoint) ? run : "not known",
                (long long)checkpoint->session, *checkpoint->program ? "yard " : "an older yard", checkpoint->program);
-    print_line(stdout, "model       %s", describe_sizes(sizes, &pieces->config));
-    print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &pieces->mesh), pieces->mesh.zero,
-               pieces->n, format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
+    print_line(stdout, "model       %s", describe_sizes(sizes, &cut->config));
+    print_line(stdout, "mesh        %s, zero %d; %zu tensors, %s", format_mesh(mesh, &cut->mesh), cut->mesh.zero,
+               cut->n, format_bytes(bytes, (double)(ELEMENT_BYTES * elements)));
     printf("strategy    %s, zero %d\n", format_mesh(mesh, &strategy), strategy.zero);
 }
 
@@ -90,8 +90,8 @@ static void print_ls(const struct checkpoint *checkpoint)
                                             {"cut by", NULL, CELL_TEXT, 13, 0},
                                             {"rank: what it has", NULL, CELL_TEXT, 30, 0}};
     struct table *out = new_table(columns, COUNT(columns));
-    for (size_t i = 0; i < checkpoint->pieces->n; i++)
-        add_tensor_rows(out, &checkpoint->pieces->tensors[i]);
+    for (size_t i = 0; i < checkpoint->cut->n; i++)
+        add_tensor_rows(out, &checkpoint->cut->tensors[i]);
     print_run_and_model(checkpoint);
     print_table(stdout, out);
     free_table(out);

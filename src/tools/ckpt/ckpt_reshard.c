@@ -23,7 +23,7 @@ static void follow_order(struct mesh *mesh, const struct turn_order *turn_order,
 static struct mesh new_mesh(const struct checkpoint *from, int zero)
 {
     struct mesh mesh;
-    const struct config *config = &from->pieces->config;
+    const struct config *config = &from->cut->config;
     const char *stages = recorded_option(from, "stages");
     must(parse_mesh(ckpt_given.mesh, 1, &mesh));
     mesh.zero = option_given(&ckpt_options, "zero") ? ckpt_given.zero : zero;
@@ -40,7 +40,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     struct mesh strategy = read_strategy(from), mesh = new_mesh(from, strategy.zero);
     struct checkpoint *to = like_checkpoint(from, path);
     char text[64];
-    to->pieces = cut_state(&from->pieces->config, &mesh);
+    to->cut = cut_state(&from->cut->config, &mesh);
     json_object_set_new(to->options, "mesh", json_string(format_mesh(text, ckpt_given.mesh ? &mesh : &strategy)));
     json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
     free_mesh(&mesh);
@@ -76,8 +76,8 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
         {"to", "to_rank", CELL_COUNT, 6, 0},     {"at byte", "to_offset", CELL_COUNT, 12, 0},
         {"bytes", "bytes", CELL_COUNT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
-    for (size_t i = 0; i < from->pieces->n; i++) {
-        struct copies plan = plan_copies(&from->pieces->tensors[i], &to->pieces->tensors[i], from->path);
+    for (size_t i = 0; i < from->cut->n; i++) {
+        struct copies plan = plan_copies(&from->cut->tensors[i], &to->cut->tensors[i], from->path);
         must(prove_copies(&plan));
         for (size_t k = 0; k < plan.n; k++)
             list_copy(out, &plan, &plan.items[k]);
@@ -96,7 +96,7 @@ static void print_reshard_json(const struct checkpoint *to, const struct mesh *s
 {
     json_t *all = json_object();
     json_object_set_new(all, "checkpoint", text_json(to->path));
-    json_object_set_new(all, "mesh", mesh_json(&to->pieces->mesh));
+    json_object_set_new(all, "mesh", mesh_json(&to->cut->mesh));
     json_object_set_new(all, "strategy", mesh_json(strategy));
     json_object_set_new(all, "read", json_integer((json_int_t)moved));
     json_object_set_new(all, "written", json_integer((json_int_t)moved));
@@ -113,7 +113,7 @@ static void report_reshard(const struct checkpoint *to, uint64_t moved, double s
         print_reshard_json(to, &strategy, moved, seconds);
     else
         print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
-                   format_mesh(held, &to->pieces->mesh), strategy.zero, format_mesh(mesh, &strategy),
+                   format_mesh(held, &to->cut->mesh), strategy.zero, format_mesh(mesh, &strategy),
                    format_bytes(bytes, (double)moved), bytes, seconds);
 }
 

@@ -28,8 +28,8 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
 static uint64_t verify_all_tensors(struct checkpoint *checkpoint, json_t *damaged)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         struct problem *problem = NULL;
         if (!checkpoint->single_file) /* opening another form has verified all of it */
             problem = verify_tensor(checkpoint, i);
@@ -63,7 +63,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
     uint64_t bytes = verify_all_tensors(checkpoint, damaged);
     if (!ckpt_given.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
-                   checkpoint->pieces->n, format_bytes(text, (double)bytes));
+                   checkpoint->cut->n, format_bytes(text, (double)bytes));
     *step = MAX(*step, checkpoint->step);
     free_checkpoint(checkpoint);
     return bytes;

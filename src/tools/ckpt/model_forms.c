@@ -13,9 +13,9 @@ enum { LLMC_VERSION = 3, VOCAB_MULTIPLE = 128 /* as llm.c pads its own */ };
 static float *read_value(struct checkpoint *checkpoint, int param, size_t padding)
 {
     size_t i = 0;
-    while (checkpoint->pieces->tensors[i].param != param || checkpoint->pieces->tensors[i].role != KEPT_VALUE)
+    while (checkpoint->cut->tensors[i].param != param || checkpoint->cut->tensors[i].role != KEPT_VALUE)
         i++;
-    float *values = allocate(tensor_elements(&checkpoint->pieces->tensors[i]) + padding, sizeof *values);
+    float *values = allocate(tensor_elements(&checkpoint->cut->tensors[i]) + padding, sizeof *values);
     read_kept(checkpoint, i, values);
     return values;
 }
@@ -23,7 +23,7 @@ static float *read_value(struct checkpoint *checkpoint, int param, size_t paddin
 void export_safetensors(struct checkpoint *checkpoint, const char *path, enum tensor_names names)
 {
     const struct model_facts facts = {checkpoint->step, checkpoint->vector, checkpoint->tokenizer};
-    struct params *params = new_params(&checkpoint->pieces->config, &one_rank, 0);
+    struct params *params = new_params(&checkpoint->cut->config, &one_rank, 0);
     struct st_writer *writer = begin_model_file(path, params, &facts, names);
     for (int i = 0; i < params->n; i++)
         write_to_model_file(writer, &params->items[i], read_value(checkpoint, i, 0));
@@ -74,7 +74,7 @@ static void write_tokenizer(struct folder *folder, const json_t *tokenizer, int 
 
 void export_huggingface(struct checkpoint *checkpoint, const char *path, const json_t *tokenizer, int end)
 {
-    const struct config *config = &checkpoint->pieces->config;
+    const struct config *config = &checkpoint->cut->config;
     struct folder *folder = open_folder(path, 4);
     export_safetensors(checkpoint, file_in(folder, MODEL_FILE), config->tied ? PLAIN_NAMES : PREFIXED_NAMES);
     json_t *about_model = config_json(config, end);
@@ -97,7 +97,7 @@ static void write_padded(struct writer *writer, struct checkpoint *checkpoint, c
 
 void export_llmc(struct checkpoint *checkpoint, const char *path)
 {
-    const struct config *config = &checkpoint->pieces->config;
+    const struct config *config = &checkpoint->cut->config;
     int padded = (int)round_up((size_t)config->vocab, VOCAB_MULTIPLE);
     int32_t header[LLMC_HEADER_BYTES / 4] = {LLMC_MODEL_MAGIC, LLMC_VERSION,  config->seq_len,  config->vocab,
                                              config->layers,   config->heads, config->channels, padded};

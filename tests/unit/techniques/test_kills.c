@@ -148,9 +148,9 @@ static void expect_same_state(const char *folder, const char *expected)
     struct checkpoint *found = open_checkpoint(ours), *reference = open_checkpoint(theirs);
     assert_int_equal(found->step, STEPS);
     assert_int_equal(reference->step, STEPS);
-    for (size_t i = 0; i < found->pieces->n; i++)
+    for (size_t i = 0; i < found->cut->n; i++)
         if (compare_tensor(found, reference, i).elements)
-            test_failed("%s of %s differs from that of %s\n", found->pieces->tensors[i].name, folder, expected);
+            test_failed("%s of %s differs from that of %s\n", found->cut->tensors[i].name, folder, expected);
     free_checkpoint(found);
     free_checkpoint(reference);
     free(ours);

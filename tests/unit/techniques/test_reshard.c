@@ -45,10 +45,10 @@ TEST(pieces_cover_each_tensor_once)
 {
     for (uint32_t i = 0; i < 60; i++) {
         struct random_case chosen = random_case(1000 + i);
-        struct pieces *pieces = cut_state(&chosen.config, &chosen.from);
-        for (size_t t = 0; t < pieces->n; t++)
-            expect_covered_once(&pieces->tensors[t]);
-        free_pieces(pieces);
+        struct cut_tensors *cut = cut_state(&chosen.config, &chosen.from);
+        for (size_t t = 0; t < cut->n; t++)
+            expect_covered_once(&cut->tensors[t]);
+        free_cut_tensors(cut);
         free_mesh(&chosen.from);
         free_mesh(&chosen.to);
     }
@@ -98,15 +98,15 @@ TEST(wrong_plans_are_refused)
 {
     for (uint32_t i = 0; i < 8; i++) {
         struct random_case chosen = random_case(2000 + i);
-        struct pieces *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
+        struct cut_tensors *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
         for (size_t t = 0; t < from->n; t += 5) {
             struct copies copies = plan_copies(&from->tensors[t], &to->tensors[t], "a test");
             if (copies.n < 200)
                 expect_wrong_copies_refuted(&copies);
             free(copies.items);
         }
-        free_pieces(from);
-        free_pieces(to);
+        free_cut_tensors(from);
+        free_cut_tensors(to);
         free_mesh(&chosen.from);
         free_mesh(&chosen.to);
     }
@@ -155,14 +155,13 @@ static void plan_with_an_overlap(void *argument)
 TEST(holes_and_overlaps_have_no_plan)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.tp = 2});
-    struct pieces *pieces = cut_state(&small_config, &mesh);
-    expect_refusal(plan_with_a_hole, &pieces->tensors[0], EXIT_FAILED,
-                   "do not cover it once: none has element 32 of 72");
-    expect_refusal(plan_with_a_replica, &pieces->tensors[0], EXIT_FAILED,
+    struct cut_tensors *cut = cut_state(&small_config, &mesh);
+    expect_refusal(plan_with_a_hole, &cut->tensors[0], EXIT_FAILED, "do not cover it once: none has element 32 of 72");
+    expect_refusal(plan_with_a_replica, &cut->tensors[0], EXIT_FAILED,
                    "a test: the pieces of tensor wte.weight, value, do not");
-    expect_refusal(plan_to_a_replica, &pieces->tensors[0], EXIT_FAILED, "more than one has element 0 of 72");
-    expect_refusal(plan_with_an_overlap, &pieces->tensors[0], EXIT_FAILED, "more than one has element");
-    free_pieces(pieces);
+    expect_refusal(plan_to_a_replica, &cut->tensors[0], EXIT_FAILED, "more than one has element 0 of 72");
+    expect_refusal(plan_with_an_overlap, &cut->tensors[0], EXIT_FAILED, "more than one has element");
+    free_cut_tensors(cut);
     free_mesh(&mesh);
 }
 
@@ -188,7 +187,7 @@ static uint64_t reshard_to(const char *from, const char *to, const struct config
                                .session = old->session,
                                .tokenizer = copy_string(old->tokenizer),
                                .options = json_incref(old->options),
-                               .pieces = cut_state(config, mesh)};
+                               .cut = cut_state(config, mesh)};
     uint64_t moved = reshard_into(old, new);
     free_checkpoint(old);
     free_checkpoint(new);
@@ -211,8 +210,8 @@ TEST(resharded_and_back_is_the_same)
                  back = reshard_to(cut, again, &chosen.config, &chosen.from);
         struct checkpoint *checkpoint = open_checkpoint(cut);
         expect_state(checkpoint, i);
-        for (size_t t = 0; t < checkpoint->pieces->n; t++)
-            bytes += 4 * tensor_elements(&checkpoint->pieces->tensors[t]);
+        for (size_t t = 0; t < checkpoint->cut->n; t++)
+            bytes += 4 * tensor_elements(&checkpoint->cut->tensors[t]);
         assert_int_equal(there, bytes);
         assert_int_equal(back, bytes);
         expect_same_folders(first, again);
@@ -245,9 +244,9 @@ TEST(merged_pieces_keep_the_strategy)
         char mesh[64];
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &chosen.to));
         struct checkpoint *whole = open_checkpoint(merged), *recut = open_checkpoint(cut);
-        expect_mesh(whole->pieces->mesh, &one_rank, chosen.from.zero);
+        expect_mesh(whole->cut->mesh, &one_rank, chosen.from.zero);
         expect_mesh(read_strategy(whole), &chosen.from, chosen.from.zero);
-        expect_mesh(recut->pieces->mesh, &chosen.to, chosen.from.zero);
+        expect_mesh(recut->cut->mesh, &chosen.to, chosen.from.zero);
         expect_mesh(read_strategy(recut), &chosen.to, chosen.from.zero);
         expect_state(whole, i);
         expect_state(recut, i);
@@ -267,7 +266,7 @@ TEST(merged_pieces_keep_the_strategy)
 static void put_first(const struct checkpoint *checkpoint, float value)
 {
     size_t size;
-    struct piece *piece = &checkpoint->pieces->tensors[0].pieces[0];
+    struct piece *piece = &checkpoint->cut->tensors[0].pieces[0];
     char *file = rank_file(checkpoint, piece->rank), *bytes = read_whole(file, &size);
     memcpy(bytes + piece->file_offset, &value, sizeof value);
     overwrite(file, bytes, size);
@@ -281,7 +280,7 @@ static void expect_distances(struct checkpoint *nine, struct checkpoint *ten)
 {
     struct difference difference = compare_tensor(nine, ten, 3);
     double distance = 0, norm = 0;
-    for (size_t i = 0; i < tensor_elements(&ten->pieces->tensors[3]); i++) {
+    for (size_t i = 0; i < tensor_elements(&ten->cut->tensors[3]); i++) {
         distance += pow((double)state_value(9, 3, i) - (double)state_value(10, 3, i), 2);
         norm += pow((double)state_value(10, 3, i), 2);
     }
@@ -331,7 +330,7 @@ TEST(large_tensors_are_streamed)
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     expect_state(cut, 9);
-    for (size_t i = 0; i < cut->pieces->n; i++)
+    for (size_t i = 0; i < cut->cut->n; i++)
         assert_int_equal(compare_tensor(whole, cut, i).elements, 0);
     struct checkpoint *other = write_large(&large, "b", 10);
     expect_distances(cut, other);
@@ -366,7 +365,7 @@ TEST(damage_in_the_last_window_is_noticed)
     struct large_case large = large_case();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
-    const struct piece *piece = &cut->pieces->tensors[0].pieces[0];
+    const struct piece *piece = &cut->cut->tensors[0].pieces[0];
     assert_above(4 * piece_elements(piece), 600000); /* more than two windows */
     char *file = rank_file(cut, piece->rank);
     size_t size;

@@ -54,8 +54,8 @@ TEST(every_flipped_bit_is_noticed)
                              k == snapfile.page ? older : newest);
     tried += flip_region(&image, "its manifest", MANIFEST_AT, 8 * snapfile.manifest_bytes, long_stride, 0);
     struct checkpoint *checkpoint = open_newest_snapshot(image.path);
-    for (size_t i = 0; i < checkpoint->pieces->n; i++) {
-        const struct kept_tensor *tensor = &checkpoint->pieces->tensors[i];
+    for (size_t i = 0; i < checkpoint->cut->n; i++) {
+        const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         for (size_t k = 0; k < tensor->n; k++)
             tried += flip_region(&image, tensor->name, tensor->pieces[k].file_offset,
                                  8 * ELEMENT_BYTES * piece_elements(&tensor->pieces[k]), long_stride, older);

@@ -169,7 +169,7 @@ static void read_first(void *argument)
 {
     float values[512];
     struct checkpoint *checkpoint = argument;
-    assert_at_most(tensor_elements(&checkpoint->pieces->tensors[0]), COUNT(values));
+    assert_at_most(tensor_elements(&checkpoint->cut->tensors[0]), COUNT(values));
     read_kept(checkpoint, 0, values);
 }
 
