@@ -67,8 +67,8 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end);
 void print_top(FILE *out, struct table *table, size_t ms_column);
 void print_table(FILE *out, struct table *table);
 
-/* The heading and rows before `end`, for a reader that sets columns in a font of its own: '\n' stands in front of each
- * line, '\t' in front of each cell with a text, '\v' in front of each number.  A column of "-" alone is left out. */
+/* Prints the heading and the rows before `end`, for a reader that sets columns in a font of its own.  Each line is
+ * preceded by '\n', each text cell by '\t', and each number cell by '\v'.  A column of "-" alone is left out. */
 void print_cells(FILE *out, const struct table *table, size_t end);
 
 /* An array of objects, which the caller owns; a number that is not finite is null. */

@@ -54,8 +54,8 @@ static double scale_of(const struct costs *costs, const struct task *task)
     return task->lane->device->is_host ? costs->scale_cpu : costs->scale_device;
 }
 
-/* The profile's line that is nearest to the task: a line of the same name and lane, at best one for the task's layer,
- * else one for no layer; of several such lines, the one whose bytes are nearest. */
+/* The profile's line that is nearest to the task.  It has the task's name and lane.  A line for the task's layer comes
+ * before one for no layer, and of several such lines the one whose bytes are nearest is taken. */
 static const struct task_cost *find_task_cost(const struct costs *costs, const struct task *task)
 {
     const struct task_cost *best = NULL;

@@ -418,15 +418,15 @@ static void finish(struct simulator *simulator, struct lane_state *lane)
     return_at_end(simulator, i, iteration);
     release(simulator, i, iteration);
     count_end(simulator, i, iteration);
-    /* Lanes are tried before iterations are looked at: a task that then asks for a slot may find none, so that its
-     * iteration loses its other tasks and has ended. */
+    /* Lanes are tried before iterations are looked at: a task that is tried and asks for a slot may find none.  Then the
+     * other tasks of its iteration are skipped, and the iteration has ended. */
     try_lanes(simulator);
     update_iterations(simulator);
     queue_lane(simulator, lane);
 }
 
-/* The lane with the earliest event.  If several have events at the same time, it is the disk's, which may return a
- * slot. */
+/* The lane with the earliest event.  If the disk's lane, whose task may return a slot, has an event at the same time, the
+ * disk's lane comes first. */
 static struct lane_state *earliest(const struct simulator *simulator)
 {
     const struct device *host = simulator->result->list->pool->machine->host;
@@ -472,7 +472,7 @@ struct problem *simulate_list(const struct list *list, const struct costs *costs
         free_simulation(result);
         return problem;
     }
-    struct simulator simulator = new_simulator(result);
+    struct simulator simulator = make_simulator(result);
     run_clock(&simulator);
     sum_up_pattern(&simulator);
     free_simulator(&simulator);

@@ -30,36 +30,51 @@ static bool leads_to_slot(const struct list *list, const struct task *task, cons
            !writes_side_word(list->tasks[edge->producer]);
 }
 
-/* Makes lists of the tasks of each lane and of the waits for each task, both in list order. */
-static void index_list(struct simulator *simulator)
+/* Makes a list of each lane's tasks, in list order: from the last task on, each one is put in front of the others. */
+static void list_lanes(struct simulator *simulator)
 {
-    const struct list *list = simulator->result->list;
-    int n_waits = 0;
     clear_lanes(simulator);
-    for (int i = 0; i < simulator->n; i++) {
-        simulator->tasks[i].first_wait = NONE;
-        simulator->tasks[i].last_ended = NONE;
-    }
     for (int i = simulator->n - 1; i >= 0; i--) {
-        const struct task *task = list->tasks[i];
         struct lane_state *lane = lane_of_node(simulator, i);
+        simulator->tasks[i].last_ended = NONE;
         simulator->tasks[i].next_on_lane = lane->first_task;
         lane->first_task = i;
         lane->next_task = i;
-        if (task->extra.slot.returns)
-            simulator->returning_task = task;
-        const struct edge *edge = task->edges + task->n_edges; /* from the last on: each wait comes before the others */
-        while (edge > task->edges) {
-            edge--;
-            struct task_state *producer = &simulator->tasks[edge->producer];
-            if (leads_to_slot(list, task, edge))
-                producer->before_slot = true;
+    }
+}
+
+/* Makes a list of the waits for each task, in list order: from the last wait on, each one is put in front of the
+ * others. */
+static void list_waits(struct simulator *simulator)
+{
+    const struct list *list = simulator->result->list;
+    int n_waits = 0;
+    for (int i = 0; i < simulator->n; i++)
+        simulator->tasks[i].first_wait = NONE;
+    for (int i = simulator->n - 1; i >= 0; i--)
+        for (size_t k = list->tasks[i]->n_edges; k-- > 0;) {
+            const struct edge *edge = &list->tasks[i]->edges[k];
             if (!edge->needs_wait)
                 continue;
+            struct task_state *producer = &simulator->tasks[edge->producer];
             simulator->waits[n_waits] =
                 (struct wait){.consumer = i, .next_step = edge->previous, .next_wait = producer->first_wait};
-            producer->first_wait = n_waits++;
+            producer->first_wait = n_waits;
+            n_waits++;
         }
+}
+
+/* Finds the tasks that must end before another one asks for a slot, and the task that returns slots. */
+static void find_slot_users(struct simulator *simulator)
+{
+    const struct list *list = simulator->result->list;
+    for (int i = simulator->n - 1; i >= 0; i--) {
+        const struct task *task = list->tasks[i];
+        if (task->extra.slot.returns)
+            simulator->returning_task = task;
+        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+            if (leads_to_slot(list, task, edge))
+                simulator->tasks[edge->producer].before_slot = true;
     }
 }
 
@@ -92,7 +107,7 @@ static int choose_limit(const struct simulator *simulator)
     return limit;
 }
 
-struct simulator new_simulator(struct simulation *result)
+struct simulator make_simulator(struct simulation *result)
 {
     const struct list *list = result->list;
     const struct machine *machine = list->pool->machine;
@@ -108,7 +123,9 @@ struct simulator new_simulator(struct simulation *result)
     simulator.lanes = allocate(n_lanes, sizeof *simulator.lanes);
     simulator.winner = allocate(2 * n_lanes, sizeof *simulator.winner);
     simulator.on_link = allocate(machine->n_links, sizeof *simulator.on_link);
-    index_list(&simulator);
+    list_lanes(&simulator);
+    list_waits(&simulator);
+    find_slot_users(&simulator);
     simulator.limit = choose_limit(&simulator);
     simulator.iterations = allocate((size_t)simulator.limit, sizeof *simulator.iterations);
     return simulator;

@@ -131,7 +131,7 @@ void sum_up_pattern(const struct simulator *simulator);
 /* Asks for the time of each task.  Returns a problem where they make no sense together. */
 struct problem *compute_task_times(struct simulation *result, const struct costs *costs);
 
-struct simulator new_simulator(struct simulation *result); /* its times are known */
-void free_simulator(struct simulator *simulator);          /* but not the result */
+struct simulator make_simulator(struct simulation *result); /* its times are known */
+void free_simulator(struct simulator *simulator);           /* but not the result */
 
 #endif

@@ -58,9 +58,9 @@ struct checkpoint {
     uint64_t data;    /* XXH64 of the tokens that it was trained on; or NOT_KNOWN */
     unsigned vector;  /* width of the devices' vectors, in floats; or VECTORS_DIFFER */
     char *tokenizer;
-    json_t *options; /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
-    struct cut_tensors *cut;
-    uint64_t *bytes;           /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
+    json_t *options;         /* the training's options, by name, as texts; for "mesh" and "zero" see read_strategy() */
+    struct cut_tensors *cut; /* all tensors of the state, with the pieces that the files have */
+    uint64_t *bytes;         /* size of each rank's file; 0: the rank has no file; array NULL: all is in one file */
     struct read_buffer buffer; /* where its pieces are read */
     struct load_times times;
 };

@@ -135,39 +135,56 @@ static const struct column columns[COLUMNS] = {
     [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
 };
 
-static void add_device_row(struct table *table, const struct strategy *strategy, int nth)
+struct device_bytes { /* what a device would hold, in bytes */
+    double peak[MEM_CLASSES];
+    double together; /* all classes at the moment at which they take most */
+    double formula;  /* what papers count; 0: the host, about which they say nothing */
+    double needed;   /* what the budget must have */
+    double budget;
+};
+
+static struct device_bytes count_device_bytes(const struct strategy *strategy, int nth)
 {
     const struct list *list = strategy->trainer->train_list;
     const struct device *device = &list->pool->machine->devices[nth];
-    double mib = 1 << 20;
-    double together = most_together(strategy, nth), budget = (double)budget_of(strategy, device);
-    double formula = 0, needed = together;
+    struct device_bytes bytes = {.together = most_together(strategy, nth),
+                                 .budget = (double)budget_of(strategy, device)};
+    for (int k = 0; k < MEM_CLASSES; k++)
+        bytes.peak[k] = bytes_of(strategy, k, list->peak[nth][k]);
+    if (!device->is_host)
+        bytes.formula = formula_bytes(strategy, nth);
+    bytes.needed = bytes.together;
+    if (strategy->bytes == run_bytes)
+        bytes.needed = (double)device->placed_bytes;
+    return bytes;
+}
+
+static struct cell mib_cell(double bytes) { return number_cell(bytes / (1 << 20)); }
+
+static void add_device_row(struct table *table, const struct strategy *strategy, int nth)
+{
+    const struct device_bytes bytes = count_device_bytes(strategy, nth);
+    const double *peak = bytes.peak;
+    const struct device *device = &strategy->trainer->train_list->pool->machine->devices[nth];
     char zero[8] = "-";
-    double peak[MEM_CLASSES]; /* MiB */
     struct cell row[COLUMNS];
     if (strategy->trainer->mesh.dp > 1)
         snprintf(zero, sizeof zero, "%d", strategy->trainer->mesh.zero);
-    if (strategy->bytes == run_bytes)
-        needed = (double)device->placed_bytes;
-    if (!device->is_host)
-        formula = formula_bytes(strategy, nth);
-    for (int k = 0; k < MEM_CLASSES; k++)
-        peak[k] = bytes_of(strategy, k, list->peak[nth][k]) / mib;
     row[RECOMPUTE] = text_cell(word_of("recompute", (int)strategy->recompute));
     row[ZERO] = text_cell(zero);
     row[DEVICE] = text_cell(device->id);
-    row[PARAMETERS] = number_cell(peak[MEM_PARAMETERS]);
-    row[GRADIENTS] = number_cell(peak[MEM_GRADIENTS]);
-    row[OPTIMIZER] = number_cell(peak[MEM_OPTIMIZER]);
-    row[FORMULA] = number_cell(formula / mib);
-    row[BUFFERS] = number_cell(peak[MEM_BUFFERS]);
-    row[ACTIVATIONS] = number_cell(peak[MEM_ACTIVATIONS]);
-    row[WORK] = number_cell(peak[MEM_WORK]);
-    row[OTHER] = number_cell(peak[MEM_BUFFERS] + peak[MEM_WORK]);
-    row[TOGETHER] = number_cell(together / mib);
-    row[NEEDS] = number_cell(needed);
-    row[BUDGET] = number_cell(budget / mib);
-    row[FITS] = text_cell(needed <= budget ? "yes" : "no");
+    row[PARAMETERS] = mib_cell(peak[MEM_PARAMETERS]);
+    row[GRADIENTS] = mib_cell(peak[MEM_GRADIENTS]);
+    row[OPTIMIZER] = mib_cell(peak[MEM_OPTIMIZER]);
+    row[FORMULA] = mib_cell(bytes.formula);
+    row[BUFFERS] = mib_cell(peak[MEM_BUFFERS]);
+    row[ACTIVATIONS] = mib_cell(peak[MEM_ACTIVATIONS]);
+    row[WORK] = mib_cell(peak[MEM_WORK]);
+    row[OTHER] = mib_cell(peak[MEM_BUFFERS] + peak[MEM_WORK]);
+    row[TOGETHER] = mib_cell(bytes.together);
+    row[NEEDS] = number_cell(bytes.needed);
+    row[BUDGET] = mib_cell(bytes.budget);
+    row[FITS] = text_cell(bytes.needed <= bytes.budget ? "yes" : "no");
     add_row(table, row);
 }
 

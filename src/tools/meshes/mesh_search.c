@@ -29,7 +29,7 @@ static bool is_on; /* is --search given? */
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-struct mesh_search new_mesh_search(const struct settings *settings, int devices)
+struct mesh_search make_mesh_search(const struct settings *settings, int devices)
 {
     struct mesh_search search = {.given = settings,
                                  .settings = *settings,
@@ -297,7 +297,7 @@ static _Noreturn void fail_for_memory(const struct mesh_search *search)
 
 static int plan_search(const struct settings *settings)
 {
-    struct mesh_search search = new_mesh_search(settings, n_paper_devices(settings));
+    struct mesh_search search = make_mesh_search(settings, n_paper_devices(settings));
     defer_interrupts("the list that is simulated");
     search_meshes(&search);
     size_t n = sort_front(&search, search.budget);

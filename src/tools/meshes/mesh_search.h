@@ -1,6 +1,6 @@
 /* mesh_search.h - yard plan --search: its parts.
  *
- *     struct mesh_search search = new_mesh_search(settings, devices);
+ *     struct mesh_search search = make_mesh_search(settings, devices);
  *     search_meshes(&search);                                   all candidates are made, and simulated or ruled out
  *     size_t n = sort_front(&search, search.budget);            search.outcomes[0 .. n) are the front
  *     free_mesh_search(&search);
@@ -42,7 +42,7 @@ struct mesh_search {
 
 /* A search for the way to train by these settings on `devices` devices of --hardware, without candidates yet.
  * The caller frees it with free_mesh_search().  Ends the program (EXIT_USAGE) where the hardware has fewer devices. */
-struct mesh_search new_mesh_search(const struct settings *settings, int devices);
+struct mesh_search make_mesh_search(const struct settings *settings, int devices);
 
 /* Makes the candidates, and simulates those that no bound rules out.  Ends the program (EXIT_USAGE) where there is
  * none. */

@@ -246,12 +246,9 @@ void merge_floors(struct plot *plot)
         if (is_bound(series) && (series->kind != first->kind || series->points->loss != first->points->loss))
             return;
     }
-    for (struct series *series = plot->series; series < plot->series + plot->n; series++) {
-        if (!is_bound(series))
-            continue;
-        if (plot->one_floor)
+    for (struct series *series = plot->series; series < plot->series + plot->n; series++)
+        if (is_bound(series) && series != first)
             series->n = 0;
-        plot->one_floor = true;
-    }
+    plot->one_floor = first != NULL;
     drop_empty(plot);
 }

@@ -72,9 +72,12 @@ void put_text(const struct view *view, int x, int y, int right, uint32_t colour,
 void put_small(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
     PRINTF_LIKE(6, 7);
 
-/* Draws a text's lines, `high` pixels each, with a colour for the first one and one for the rest. */
-void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
-               const char *text);
+struct line_style {
+    int right;            /* what would go beyond this column of pixels ends in an ellipsis */
+    int high;             /* pixels from one line to the next */
+    uint32_t first, rest; /* colours of the first line and of the others */
+};
+void put_lines(const struct view *view, int x, int y, const struct line_style *style, const char *text);
 
 /* ---- popup.c ----------------------------------------------------------------------------------------------------- */
 

@@ -226,7 +226,8 @@ static void draw_details(const struct view *view)
     int x = MARGIN * dot, y = box.y + 4 * dot;
     char *text = new_details(view);
     fill(view, box.x, box.y, box.w, box.h, PANEL);
-    put_lines(view, x, y, view->width - x, high, INK, SOFT, text);
+    const struct line_style style = {.right = view->width - x, .high = high, .first = INK, .rest = SOFT};
+    put_lines(view, x, y, &style, text);
     if (view->message[0] && !shows_blocker(view)) { /* it takes the place of the last line */
         int last = y + (view->layout.details_lines - 1) * high;
         fill(view, box.x, last, box.w, high, PANEL);

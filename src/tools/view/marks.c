@@ -306,6 +306,7 @@ void draw_blocker(const struct view *view)
     int y = below + high <= rows.y + rows.h ? below : row->y - high;
     draw_dashed_frame(view, &(struct box){from, row->y, to - from, row->height}, 3, ACCENT);
     fill(view, x, y, wide, high, ACCENT);
-    put_lines(view, x + 6 * dot, y + 2 * dot, view->width, NOTE_LINE * dot, PAPER, PAPER, text);
+    const struct line_style style = {.right = view->width, .high = NOTE_LINE * dot, .first = PAPER, .rest = PAPER};
+    put_lines(view, x + 6 * dot, y + 2 * dot, &style, text);
     free(text);
 }

@@ -106,12 +106,12 @@ void draw_dashed_frame(const struct view *view, const struct box *box, int gap, 
     }
 }
 
-void put_lines(const struct view *view, int x, int y, int right, int high, uint32_t first, uint32_t rest,
-               const char *text)
+void put_lines(const struct view *view, int x, int y, const struct line_style *style, const char *text)
 {
-    for (const char *line = text; *line; y += high) {
+    for (const char *line = text; *line; y += style->high) {
         int n = (int)strcspn(line, "\n");
-        put_text(view, x, y, right, line == text ? first : rest, "%.*s", n, line);
+        uint32_t colour = line == text ? style->first : style->rest;
+        put_text(view, x, y, style->right, colour, "%.*s", n, line);
         line += n;
         if (*line)
             line++;

@@ -346,6 +346,27 @@ static const char *typed_value(const struct option *option, const char *where, i
          option->name);
 }
 
+/* Sets the option that argv[*i] names; its value may be in the next word, to which *i then moves.  seen: by option,
+ * whether an earlier word names it. */
+static void take_option(struct option_table *table, unsigned command, const char *command_name, bool *seen, int argc,
+                        char **argv, int *i)
+{
+    const char *word = argv[*i];
+    char *where = format_string("%.*s", (int)strcspn(word, "="), word);
+    const struct option *option = find_typed(table, where);
+    expect_taken(table, command, command_name, option, word, where);
+    const char *value = typed_value(option, where, argc, argv, i);
+    bool *twice = &seen[option - table->options];
+    if (*twice && option->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
+        fail(EXIT_USAGE,
+             "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
+             "quoted pattern",
+             where);
+    *twice = true;
+    set_option(table, option, where, value);
+    free(where);
+}
+
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                      int *n_words)
 {
@@ -358,25 +379,11 @@ char **parse_options(struct option_table *table, unsigned command, const char *c
         if (only_words || word[0] != '-' || word[1] == '\0') {
             words[*n_words] = word;
             (*n_words)++;
-            continue;
-        }
-        if (strcmp(word, "--") == 0) {
+        } else if (strcmp(word, "--") == 0) {
             only_words = true;
-            continue;
+        } else {
+            take_option(table, command, command_name, seen, argc, argv, &i);
         }
-        char *where = format_string("%.*s", (int)strcspn(word, "="), word);
-        const struct option *option = find_typed(table, where);
-        expect_taken(table, command, command_name, option, word, where);
-        const char *value = typed_value(option, where, argc, argv, &i);
-        bool *twice = &seen[option - table->options];
-        if (*twice && option->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
-            fail(EXIT_USAGE,
-                 "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
-                 "quoted pattern",
-                 where);
-        *twice = true;
-        set_option(table, option, where, value);
-        free(where);
     }
     free(seen);
     return words;

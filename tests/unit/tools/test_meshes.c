@@ -42,7 +42,7 @@ static const struct {
 /* A search without verify, which parse_words() has set. */
 static struct mesh_search new_search(const char *words, int devices)
 {
-    struct mesh_search search = new_mesh_search(parse_words(words), devices);
+    struct mesh_search search = make_mesh_search(parse_words(words), devices);
     proof_options.verify = false;
     return search;
 }
@@ -257,7 +257,7 @@ LAW(no_way_on_two_devices_is_better_than_all_rows)
     for (int i = these.begin; i < these.end; i++) {
         const char *hardware = write_hardware("paper.txt", &machines[i]);
         const char *common = lasting("--model tiny --batch 4 -d 2 --hardware %s", hardware);
-        struct mesh_search search = new_mesh_search(parse_words(common), 2);
+        struct mesh_search search = make_mesh_search(parse_words(common), 2);
         struct ways ways = {.n = 0};
         search_meshes(&search);
         size_t rows = sort_front(&search, INFINITY);
@@ -340,7 +340,7 @@ TEST(what_does_not_fit_is_swapped)
 {
     const char *hardware = write_hardware("paper.txt", &machines[0]);
     const char *words = lasting("--model tiny --batch 2 --device-mem 400K --hardware %s", hardware);
-    struct mesh_search search = new_mesh_search(parse_words(words), 2);
+    struct mesh_search search = make_mesh_search(parse_words(words), 2);
     size_t swapped = 0;
     search_meshes(&search);
     size_t n = sort_front(&search, search.budget);
