@@ -418,15 +418,15 @@ static void finish(struct simulator *simulator, struct lane_state *lane)
     return_at_end(simulator, i, iteration);
     release(simulator, i, iteration);
     count_end(simulator, i, iteration);
-    /* Lanes are tried before iterations are looked at: a task that is tried and asks for a slot may find none.  Then the
-     * other tasks of its iteration are skipped, and the iteration has ended. */
+    /* Lanes are tried before iterations are looked at: a task that is tried and asks for a slot may find none.  Then
+     * the other tasks of its iteration are skipped, and the iteration has ended. */
     try_lanes(simulator);
     update_iterations(simulator);
     queue_lane(simulator, lane);
 }
 
-/* The lane with the earliest event.  If the disk's lane, whose task may return a slot, has an event at the same time, the
- * disk's lane comes first. */
+/* The lane with the earliest event.  If the disk's lane, whose task may return a slot, has an event at the same time,
+ * the disk's lane comes first. */
 static struct lane_state *earliest(const struct simulator *simulator)
 {
     const struct device *host = simulator->result->list->pool->machine->host;

@@ -10,7 +10,7 @@
  * Writing a checkpoint:
  *
  *     open_ranks()       the pieces get their places; the files' headers are written
- *     write_piece()      a piece gets its hash, and its file its bytes: pieces come in the order of `struct cut_tensors`
+ *     write_piece()      a piece gets its hash, and its file its bytes: pieces come in the order of struct cut_tensors
  *     publish_ranks()    files, then the manifest, then the folder
  *
  * Until then the folder has a temporary name, and fail() removes it.  What the system refuses ends the program

@@ -26,9 +26,9 @@
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
-/* What is known while a file is opened.  Functions below that take a void * read or write a file, which ends the program
- * if something is wrong, so attempt() calls them.  What they allocate is kept here, where close_opening() finds it after
- * a problem. */
+/* What is known while a file is opened.  Functions below that take a void * read or write a file, which ends the
+ * program if something is wrong, so attempt() calls them.  What they allocate is kept here, where close_opening() finds
+ * it after a problem. */
 struct opening {
     struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
