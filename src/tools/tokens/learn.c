@@ -252,9 +252,9 @@ static void merge_everywhere(struct learner *learner, struct token_pair *pair, i
     free(places);
 }
 
-/* No two of the learnt merges make the same bytes, so add_merge() would refuse only tokens that are too long.  The reason:
- * where no token lies across the bounds of a piece of text, the piece's tokens depend on the piece alone.  So wherever
- * a second merge could make the same bytes, the first one has made them before. */
+/* No two of the learnt merges make the same bytes, so add_merge() would refuse only tokens that are too long.  The
+ * reason: where no token lies across the bounds of a piece of text, the piece's tokens depend on the piece alone.  So
+ * wherever a second merge could make the same bytes, the first one has made them before. */
 static void learn_merges(struct learner *learner, int n)
 {
     struct bpe *bpe = learner->bpe;

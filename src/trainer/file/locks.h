@@ -4,8 +4,8 @@
 
 #include "trainer/base/base.h"
 
-/* A second process that wants the same lock is refused, naming its claimant ("--log").  A lock holds until the descriptor
- * and its copies are closed, or the process ends; some file systems (NFS) have no locks. */
+/* A second process that wants the same lock is refused, naming its claimant ("--log").  A lock holds until the
+ * descriptor and its copies are closed, or the process ends; some file systems (NFS) have no locks. */
 int lock_folder(const char *claimant, const char *path); /* returns the descriptor to close; NONE: it is not locked */
 void lock_file(const char *claimant, const char *path, int fd);
 
