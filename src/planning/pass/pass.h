@@ -43,8 +43,8 @@
  *             .classes = OF_LIST,
  *             .help = "what it does"}
  *     4. a struct pass, a struct planning_parts (below) that names it, and a struct module (base/module.h) that names
- *        these parts and needs "pass".  `make modules` prints where the other passes run: a pass that only reorders runs before the first of them, and one that must see their tasks after
- *        the last
+ *        these parts and needs "pass".  `make modules` prints where the other passes run: a pass that only reorders
+ *        runs before the first of them, and one that must see their tasks after the last
  *
  * The shortest that is there is recompute/.  A pass needs no hooks.
  *
