@@ -28,7 +28,7 @@ extern struct trace_task example_tasks[N_TASKS];
 extern uint32_t example_uses[4];
 extern const struct trace example_trace; /* the tables above, without records */
 
-/* A run of a task; times in microseconds. */
+/* An instance of a task; times in microseconds. */
 struct task_run {
     uint32_t step, task;
     unsigned start, end, queued;

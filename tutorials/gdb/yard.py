@@ -21,7 +21,7 @@ From top to bottom:
     where the program is            threads and frames; which list is worked on, which task is issued
     words for tasks ... tensors     what the commands say of them
     the list as it is now           while it is edited; what differs from before
-    runs                            what lanes have been given, and what still holds a run
+    instances                       what lanes have been given, and what still holds an instance
     commands                        a class for each of those above
     pretty-printers                 how gdb's own `print` shows a task or a tensor
 """
@@ -346,28 +346,28 @@ def moved_ones(old, new):
     return {a for a in new if a not in kept}
 
 
-# ---- runs ------------------------------------------------------------------------------------------------------------
+# ---- instances -------------------------------------------------------------------------------------------------------
 
-def lane_runs(list, lane):
+def lane_instances(list, lane):
     """(task, iteration) of what a lane has been given and has not been seen to end, in its order."""
     running = list["running"]
     if int(running) == 0 or lane >= int(running["n_lanes"]):
         return []
-    of_lane = running["lane_runs"][lane]
+    of_lane = running["lane_instances"][lane]
     given, retired, cap = (int(of_lane[field]) for field in ("given", "retired", "cap"))
-    runs = [of_lane["runs"][n % cap] for n in range(retired, given)] if cap else []
-    return [(list["tasks"][int(r["task_index"])].dereference(), int(r["iteration"])) for r in runs]
+    instances = [of_lane["instances"][n % cap] for n in range(retired, given)] if cap else []
+    return [(list["tasks"][int(r["task_index"])].dereference(), int(r["iteration"])) for r in instances]
 
 
 def open_producers(list, t, number):
-    """Edges of a run that still hold it: (edge, producer, iteration)."""
+    """Edges of an instance that still hold it: (edge, producer, iteration)."""
     held = []
     for e in items(t["edges"], t["n_edges"]):
         if not e["needs_wait"]:
             continue
         before, run = list["tasks"][int(e["producer"])].dereference(), number - int(e["previous"])
         if any(int(u["index"]) == int(before["index"]) and k <= run
-               for u, k in lane_runs(list, int(before["lane"]["index"]))):
+               for u, k in lane_instances(list, int(before["lane"]["index"]))):
             held.append((e, before, run))
     return held
 
@@ -417,7 +417,7 @@ class Lanes(Command):
             mine = [t for t in items(list["tasks"], list["n"]) if int(t["lane"]) == int(lane)]
             if not mine:
                 continue
-            runs = lane_runs(list, int(lane["index"]))
+            runs = lane_instances(list, int(lane["index"]))
             if now and is_serial():
                 runs = [(t.dereference(), now[1]) for t in mine if int(t["index"]) == at]
             what = "idle"
@@ -654,7 +654,7 @@ class Waits(Command):
         if now and is_serial():
             print("%s: %s" % (name_task(t), self.when_in_turn(int(t["index"]), now[2])))
             return
-        runs = lane_runs(list, lane)
+        runs = lane_instances(list, lane)
         mine = [(k, n) for k, (u, n) in enumerate(runs) if int(u["index"]) == int(t["index"])]
         if not mine:
             print("%s: %s" % (name_task(t), self.why_not_started(list, t, now)))
@@ -681,11 +681,11 @@ class Waits(Command):
 
     @staticmethod
     def why_not_started(list, t, now):
-        """Of a task that has no run in flight."""
+        """Of a task that has no instance in flight."""
         if now and now[2] <= int(t["index"]):
             return "it has not been issued, the host is at task %d of step %d" % (now[2], now[1])
         if int(list["running"]):
-            return "all its runs so far have ended"
+            return "all its instances so far have ended"
         return "list %s is not being run" % text(list["name"])
 
 

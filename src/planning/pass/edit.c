@@ -238,7 +238,7 @@ const struct obstacle *last_obstacle(const struct edit *edit) { return &edit->ob
 void set_home(struct edit *edit, struct tensor *tensor, struct device *device)
 {
     CHECK(tensor->persistent && tensor->storage == tensor, "tensor %s does not persist, or is a view", tensor->name);
-    for (struct tensor *part = tensor; part; part = part->view)
+    for (struct tensor *part = tensor; part; part = part->next_view)
         CHANGE(edit, part->device, device);
 }
 
@@ -246,7 +246,7 @@ void set_home(struct edit *edit, struct tensor *tensor, struct device *device)
 static void set_persistent(struct edit *edit, struct tensor *tensor, bool persistent)
 {
     CHECK(tensor->storage == tensor, "tensor %s is a view", tensor->name);
-    for (struct tensor *part = tensor; part; part = part->view)
+    for (struct tensor *part = tensor; part; part = part->next_view)
         CHANGE(edit, part->persistent, persistent);
 }
 

@@ -5,8 +5,8 @@
  *     lane     runs its tasks in list order, one at a time.  After the last task comes the first of the next iteration
  *     start    a task starts when the task before it on its lane, and all tasks that it waits for, have ended, and not
  *              before the host has issued it
- *     host     opens an iteration when the compute lanes are done with the one two before it, and no task has MOST_RUNS
- *              runs in flight
+ *     host     opens an iteration when the compute lanes are done with the one two before it, and no task has
+ *              MOST_IN_FLIGHT instances in flight
  *     skip     a task that skips an iteration is not there: what waits for it waits for the last time that it ran
  *     copy     waits for the latency of its links, and is then on them.  Each of the k copies on a link gets 1/k of its
  *              rate, but no more than one queue reaches.  A copy on two links has the smaller of the two shares
@@ -215,7 +215,7 @@ static void end_wait(struct simulator *simulator, int node)
         queue_lane(simulator, lane_of_node(simulator, node));
 }
 
-/* Task i of the iteration has ended, or has left it.  This ends all waits for this run: those of tasks in this
+/* Task i of the iteration has ended, or has left it.  This ends all waits for this instance: those of tasks in this
  * iteration, and in later ones as long as task i is skipped there. */
 static void release(struct simulator *simulator, int i, int iteration)
 {
@@ -229,16 +229,16 @@ static void release(struct simulator *simulator, int i, int iteration)
     }
 }
 
-/* A run of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane until its
- * iteration has asked for a slot, so its runs do not count. */
-static void count_run(struct simulator *simulator, int i, int change)
+/* An instance of task i comes into flight (change 1) or ends (-1).  A task that stands aside is outside of its lane
+ * until its iteration has asked for a slot, so its instances do not count. */
+static void count_instance(struct simulator *simulator, int i, int change)
 {
     struct task_state *state = &simulator->tasks[i];
     if (task_of(simulator, i)->extra.slot.aside)
         return;
-    bool was_full = state->in_flight == MOST_RUNS;
+    bool was_full = state->in_flight == MOST_IN_FLIGHT;
     state->in_flight += change;
-    bool is_full = state->in_flight == MOST_RUNS;
+    bool is_full = state->in_flight == MOST_IN_FLIGHT;
     if (is_full && !was_full)
         simulator->tasks_at_limit++;
     if (was_full && !is_full)
@@ -249,7 +249,7 @@ static void count_run(struct simulator *simulator, int i, int change)
 static void count_end(struct simulator *simulator, int i, int iteration)
 {
     struct iteration *state = &simulator->iterations[iteration];
-    count_run(simulator, i, -1);
+    count_instance(simulator, i, -1);
     state->tasks_left--;
     if (task_of(simulator, i)->lane->kind == LANE_COMPUTE)
         state->compute_tasks_left--;
@@ -279,9 +279,9 @@ static void ask_for_slot(struct simulator *simulator, int iteration)
     for (int i = 0; i < simulator->n; i++) {
         if (!task_of(simulator, i)->extra.slot.needed)
             continue;
-        /* If the task's last run has not ended, release() is called when it does. */
-        bool last_run_ended = latest_iteration(simulator, i, iteration - 1) <= simulator->tasks[i].last_ended;
-        if (!has_slot && last_run_ended)
+        /* If the task's last instance has not ended, release() is called when it does. */
+        bool last_has_ended = latest_iteration(simulator, i, iteration - 1) <= simulator->tasks[i].last_ended;
+        if (!has_slot && last_has_ended)
             release(simulator, i, iteration);
         queue_lane(simulator, lane_of_node(simulator, i));
     }
@@ -332,7 +332,7 @@ static int count_unmet(const struct simulator *simulator, const struct task *tas
         int producer = (int)edge->producer;
         if (!edge->needs_wait)
             continue;
-        int awaited = latest_iteration(simulator, producer, iteration - edge->previous); /* NONE: there was no run */
+        int awaited = latest_iteration(simulator, producer, iteration - edge->previous); /* NONE: there was none */
         if (awaited > simulator->tasks[producer].last_ended)
             unmet++;
     }
@@ -362,7 +362,7 @@ static void open_iteration(struct simulator *simulator)
         state->tasks_left++;
         if (task->lane->kind == LANE_COMPUTE)
             state->compute_tasks_left++;
-        count_run(simulator, i, 1);
+        count_instance(simulator, i, 1);
     }
     if (asks_at_once(simulator, iteration))
         ask_for_slot(simulator, iteration);

@@ -6,10 +6,10 @@
  *     iteration     0     1     2     3     4     5
  *     seconds       9     5     7     5     7     5        pattern 2, period 6: the mean of 7 and 5
  *
- * `pattern` is 1 unless tasks skip iterations or the list itself alternates.  MOST_RUNS iterations are compared, as
- * many as may be in flight, or as many as it takes until conditional tasks come round.  What follows depends on nothing
- * older, so from there on everything repeats.  An iteration ends when all iterations up to it have ended.  A list that
- * does not settle is stopped, and its later half counts.
+ * `pattern` is 1 unless tasks skip iterations or the list itself alternates.  MOST_IN_FLIGHT iterations are compared,
+ * as many as may be in flight, or as many as it takes until conditional tasks come round.  What follows depends on
+ * nothing older, so from there on everything repeats.  An iteration ends when all iterations up to it have ended.  A
+ * list that does not settle is stopped, and its later half counts.
  */
 #include "simulator.h"
 
@@ -39,7 +39,7 @@ static bool repeats(const struct simulator *simulator, int earlier, int later, d
  * pattern must have repeated, and one of its iterations must have got a slot. */
 static bool repeats_for(const struct simulator *simulator, int last, int pattern, double shift, double tolerance)
 {
-    int compared = MAX(simulator->returning_task ? pattern : simulator->repeat, MOST_RUNS);
+    int compared = MAX(simulator->returning_task ? pattern : simulator->repeat, MOST_IN_FLIGHT);
     bool stored = simulator->returning_task == NULL;
     for (int i = 0; i < pattern && !stored; i++)
         stored = simulator->iterations[last - i].has_slot;

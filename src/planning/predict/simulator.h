@@ -33,7 +33,7 @@ struct task_state {
     int next_on_lane; /* the next task of its lane; NONE: the task is the last one */
     int first_wait;   /* the first wait for the task; NONE: nothing waits for it */
     int last_ended;   /* the last iteration in which the task has ended; NONE: it never has */
-    int in_flight;    /* runs that have been opened and have not ended */
+    int in_flight;    /* instances that have been opened and have not ended */
     bool before_slot; /* a task that needs a slot follows from it within the iteration */
 };
 
@@ -68,7 +68,7 @@ struct simulator {
     size_t n_to_try, cap_to_try;
     int opened;           /* iterations that the host has opened */
     int done;             /* iterations that have ended, and all before them */
-    int tasks_at_limit;   /* tasks with MOST_RUNS in flight */
+    int tasks_at_limit;   /* tasks with MOST_IN_FLIGHT in flight */
     double issue_seconds; /* host seconds per task */
     double now;           /* seconds on the virtual clock */
     bool stop;            /* the clock is to stop */

@@ -16,8 +16,8 @@
  *     host            until the host had queued the task
  *     launch          until the task started: it was queued and nothing held it
  *
- * After a lane's last record there is nothing to do.  If a producer skipped the step, its latest run in an earlier step
- * counts.
+ * After a lane's last record there is nothing to do.  If a producer skipped the step, its latest instance in an earlier
+ * step counts.
  */
 #include "planning/console/table.h"
 #include "stats.h"

@@ -1,5 +1,5 @@
-/* index.c - what follows from a trace's records: the bars of each lane, the runs of each task, the steps of each list,
- * and the pauses.
+/* index.c - what follows from a trace's records: the bars of each lane, the instances of each task, the steps of each
+ * list, and the pauses.
  *
  * All of them grow as the trace does: entries for records before `first` stay, and the later ones are made again.  A
  * lane's bars say how long the lane was busy before them, so that a stretch of any number of bars is measured by two of

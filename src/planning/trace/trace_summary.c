@@ -16,12 +16,12 @@ static int by_name(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* Sums over the runs of all tasks of one name, in the counted steps. */
+/* Sums over the instances of all tasks of one name, in the counted steps. */
 struct task_sums {
     double ns, flops, bytes;
 };
 
-/* Adds the counted runs of a task to the sums, and stores the time of each in ns[n ..].  Returns the new n. */
+/* Adds the counted instances of a task to the sums, and stores the time of each in ns[n ..].  Returns the new n. */
 static size_t add_runs(const struct trace *trace, const struct trace_steps *steps, const struct trace_task *task,
                        struct task_sums *sums, double *ns, size_t n)
 {

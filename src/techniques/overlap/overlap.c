@@ -262,7 +262,7 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
 static struct tensor *first_same_bytes(struct tensor *tensor)
 {
     struct tensor *first = tensor;
-    for (struct tensor *view = tensor->storage->view; view; view = view->view)
+    for (struct tensor *view = tensor->storage->next_view; view; view = view->next_view)
         if (same_bytes(view, tensor) && view->id < first->id)
             first = view;
     return same_bytes(tensor->storage, tensor) ? tensor->storage : first;

@@ -217,7 +217,7 @@ static struct timing time_gemm(struct bench *bench, const struct product *produc
     struct config tiny = {1, 1, 1, 1, 1, true};
     struct model *model = new_model(pool, &tiny, &one_rank, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "gemm");
-    struct builder b = new_builder(list, model, (struct kernels){.gemm = engine}, 1, 1);
+    struct builder b = make_builder(list, model, (struct kernels){.gemm = engine}, 1, 1);
     struct tensor *operands[3];
     for (int i = 0; i < 3; i++) {
         operands[i] = new_work_tensor(pool, device, "operand", SHAPE((int64_t)most_elements(product)));

@@ -147,10 +147,10 @@ static void add_backward_twice(struct builder *b, const struct op *op, struct te
 {
     set_gradient(b, op->out, dy);
     for (int i = 0; i < 2; i++) {
-        if (op->weights)
-            op->weights(b, op);
-        if (op->inputs)
-            op->inputs(b, op);
+        if (op->weight_rule)
+            op->weight_rule(b, op);
+        if (op->input_rule)
+            op->input_rule(b, op);
     }
 }
 
@@ -192,9 +192,9 @@ static void build_forward(struct trainer *trainer, struct small_forward *forward
     trainer->pool = pool;
     trainer->model = forward->model;
     forward->list = new_list(pool, "gradients");
-    *b = new_builder(forward->list, forward->model, trainer->settings->kernels, SEQUENCES, TOKENS);
+    *b = make_builder(forward->list, forward->model, trainer->settings->kernels, SEQUENCES, TOKENS);
     *feed = (struct feed){.trainer = trainer, .n = SEQUENCES * TOKENS};
-    forward->tape = new_tape(b, 0, 0, 0, 0);
+    forward->tape = make_tape(b, 0, 0, 0, 0);
     b->backward_wanted = true;
     add_batch(forward->list, feed, prepare_batch);
     forward->batch_end = forward->list->n;

@@ -8,7 +8,7 @@
  */
 #include "watch.h"
 
-#include "trainer/run/lane_runs.h"
+#include "trainer/run/lane_instances.h"
 #include "trainer/train/hooks.h"
 #include "trainer/train/train.h"
 
@@ -27,31 +27,31 @@ static struct list *watched; /* changed only by a thread that also holds flights
 static double patience;
 static const struct timespec nap = {.tv_nsec = 200000000};
 
-static uint64_t first_open(const struct lane_runs *lane_runs)
+static uint64_t first_open(const struct lane_instances *lane_instances)
 {
-    uint64_t retired = lane_runs->retired;
-    return MAX(retired, lane_runs->ended);
+    uint64_t retired = lane_instances->retired;
+    return MAX(retired, lane_instances->ended);
 }
 
-/* The latest run of a task, in that iteration or before, that was not seen to end; NULL: there is none. */
-static const struct lane_run *find_open(const struct list *list, uint32_t task, uint32_t iteration)
+/* The latest instance of a task, in that iteration or before, that was not seen to end; NULL: there is none. */
+static const struct instance *find_open(const struct list *list, uint32_t task, uint32_t iteration)
 {
-    const struct lane_runs *lane_runs = &list->running->lane_runs[list->tasks[task]->lane->index];
-    for (uint64_t nth = lane_runs->given, first = first_open(lane_runs); nth > first; nth--) {
-        const struct lane_run *run = nth_run(lane_runs, nth - 1);
-        if (run->task_index == task && run->iteration <= iteration)
-            return run;
+    const struct lane_instances *lane_instances = &list->running->lane_instances[list->tasks[task]->lane->index];
+    for (uint64_t nth = lane_instances->given, first = first_open(lane_instances); nth > first; nth--) {
+        const struct instance *instance = nth_instance(lane_instances, nth - 1);
+        if (instance->task_index == task && instance->iteration <= iteration)
+            return instance;
     }
     return NULL;
 }
 
-/* The producers that this run of a task still waits for. */
-static void print_waits(FILE *out, const struct list *list, const struct lane_run *run)
+/* The producers that this instance of a task still waits for. */
+static void print_waits(FILE *out, const struct list *list, const struct instance *instance)
 {
-    const struct task *task = list->tasks[run->task_index];
+    const struct task *task = list->tasks[instance->task_index];
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
         const struct task *producer = list->tasks[edge->producer];
-        const struct lane_run *open = find_open(list, edge->producer, run->iteration - edge->previous);
+        const struct instance *open = find_open(list, edge->producer, instance->iteration - edge->previous);
         if (edge->needs_wait && open)
             fprintf(out, "      waits for task %u %s of %s %u on lane %s\n", edge->producer, producer->name,
                     iteration_noun(list), open->iteration, producer->lane->name);
@@ -63,23 +63,24 @@ void print_frontier(FILE *out, const struct list *list)
     const struct running *running = list->running;
     fprintf(out, "yard: no task of list %s has ended for a while; this is where each lane stands:\n", list->name);
     for (int i = 0; i < running->n_lanes; i++) {
-        const struct lane_runs *lane_runs = &running->lane_runs[i];
-        if (first_open(lane_runs) >= lane_runs->given)
+        const struct lane_instances *lane_instances = &running->lane_instances[i];
+        if (first_open(lane_instances) >= lane_instances->given)
             continue;
-        const struct lane_run *run = nth_run(lane_runs, first_open(lane_runs));
-        const struct task *task = list->tasks[run->task_index];
+        const struct instance *instance = nth_instance(lane_instances, first_open(lane_instances));
+        const struct task *task = list->tasks[instance->task_index];
         char position[64];
-        fprintf(out, "  lane %s: task %u %s%s of %s %u has not ended\n", task->lane->name, run->task_index, task->name,
-                layer_and_micro(position, task), iteration_noun(list), run->iteration);
-        print_waits(out, list, run);
+        fprintf(out, "  lane %s: task %u %s%s of %s %u has not ended\n", task->lane->name, instance->task_index,
+                task->name, layer_and_micro(position, task), iteration_noun(list), instance->iteration);
+        print_waits(out, list, instance);
     }
 }
 
-static void update_ended(struct lane_runs *lane_runs)
+static void update_ended(struct lane_instances *lane_instances)
 {
-    lane_runs->ended = first_open(lane_runs);
-    while (lane_runs->ended < lane_runs->given && has_ended(nth_flight(watched, lane_runs, lane_runs->ended)))
-        lane_runs->ended++;
+    lane_instances->ended = first_open(lane_instances);
+    while (lane_instances->ended < lane_instances->given &&
+           has_ended(nth_flight(watched, lane_instances, lane_instances->ended)))
+        lane_instances->ended++;
 }
 
 static _Noreturn void *asker_main(void *unused)
@@ -89,16 +90,16 @@ static _Noreturn void *asker_main(void *unused)
         pthread_mutex_lock(&flights_lock);
         if (watched)
             for (int i = 0; i < watched->running->n_lanes; i++)
-                update_ended(&watched->running->lane_runs[i]);
+                update_ended(&watched->running->lane_instances[i]);
         pthread_mutex_unlock(&flights_lock);
         nanosleep(&nap, NULL);
     }
 }
 
 struct watchdog {
-    uint64_t progress;         /* runs of tasks that were given to lanes, and ends that were seen, at the last look */
-    double quiet;              /* seconds without progress */
-    double since_signal;       /* those of them since a signal asked for the end */
+    uint64_t progress;   /* instances of tasks that were given to lanes, and ends that were seen, at the last look */
+    double quiet;        /* seconds without progress */
+    double since_signal; /* those of them since a signal asked for the end */
     double quiet_when_printed; /* the value of `quiet` when the frontier was printed last */
 };
 
@@ -109,9 +110,9 @@ static void look_for_stall(struct watchdog *watchdog)
     int n_lanes = watched ? watched->running->n_lanes : 0;
     uint64_t progress = 0, open = 0;
     for (int i = 0; i < n_lanes; i++) {
-        const struct lane_runs *lane_runs = &watched->running->lane_runs[i];
-        progress += lane_runs->given + first_open(lane_runs);
-        open += lane_runs->given - first_open(lane_runs);
+        const struct lane_instances *lane_instances = &watched->running->lane_instances[i];
+        progress += lane_instances->given + first_open(lane_instances);
+        open += lane_instances->given - first_open(lane_instances);
     }
     if (open && progress == watchdog->progress) {
         watchdog->quiet += seconds;

@@ -107,8 +107,8 @@ struct module {
     /* What it adds to other folders.  Who asks for it declares the struct. */
     const struct training_parts *training; /* to the trainer, such as hooks: parts.h */
     const struct planning_parts *planning; /* to planning, such as a pass: planning/pass/pass.h */
-    const struct checkpoint_form
-        *checkpoint_form; /* another form of a checkpoint: techniques/checkpoint/checkpoint.h */
+    /* To techniques/checkpoint, another form of a checkpoint: checkpoint.h. */
+    const struct checkpoint_form *checkpoint_form;
 };
 
 /* The table of the folders that are built.  make writes it. */

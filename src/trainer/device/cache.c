@@ -25,7 +25,7 @@ static uint64_t hash_settings(void)
     return sum;
 }
 
-struct cache_entry new_cache_entry(const struct device *device, const char *options, const char *source)
+struct cache_entry make_cache_entry(const struct device *device, const char *options, const char *source)
 {
     static const cl_device_info of_device[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     const char *folder = getenv("YARD_CACHE");

@@ -82,7 +82,7 @@ struct cache_entry { /* where the program of a source with its options is kept *
     uint64_t key;    /* a hash of everything on which the program depends */
     char *path;      /* the file, which the caller frees; NULL: no programs are kept */
 };
-struct cache_entry new_cache_entry(const struct device *device, const char *options, const char *source);
+struct cache_entry make_cache_entry(const struct device *device, const char *options, const char *source);
 
 /* The program in that file, built for all devices of the device's context; NULL: there is no such file, or it is
  * damaged. */

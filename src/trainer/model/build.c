@@ -107,7 +107,7 @@ void accumulate_gradient(struct builder *b, const struct op *op, const struct te
 
 /* ---- the tape ---------------------------------------------------------------------------------------------------- */
 
-struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+struct op *record_op(struct builder *b, const char *name, gradient_rule *weight_rule, gradient_rule *input_rule,
                      struct tensor *out, struct tensor *in)
 {
     struct tape *tape = b->tape;
@@ -115,7 +115,12 @@ struct op *record_op(struct builder *b, const char *name, gradient_rule *weights
         return &b->unrecorded;
     tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
     struct op *op = &tape->ops[tape->n++];
-    *op = (struct op){.weights = weights, .inputs = inputs, .unit = b->unit, .out = out, .in = {in}, .end = b->list->n};
+    *op = (struct op){.weight_rule = weight_rule,
+                      .input_rule = input_rule,
+                      .unit = b->unit,
+                      .out = out,
+                      .in = {in},
+                      .end = b->list->n};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
@@ -125,10 +130,10 @@ void backward(struct builder *b, int unit, enum computation which)
     begin_unit(b, unit);
     for (size_t i = b->tape->n; i-- > 0;) {
         const struct op *op = &b->tape->ops[i];
-        if (op->unit == unit && op->weights && which != INPUT_GRADIENT)
-            op->weights(b, op);
-        if (op->unit == unit && op->inputs && which != WEIGHT_GRADIENT)
-            op->inputs(b, op);
+        if (op->unit == unit && op->weight_rule && which != INPUT_GRADIENT)
+            op->weight_rule(b, op);
+        if (op->unit == unit && op->input_rule && which != WEIGHT_GRADIENT)
+            op->input_rule(b, op);
     }
     end_unit(b);
 }
@@ -176,7 +181,7 @@ static void check_loops(const struct device *device, int channels, int tokens)
              device->id, device->name, SHORT_LOOPS, most, tokens, ways_to_shrink);
 }
 
-struct builder new_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
+struct builder make_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
 {
     struct builder b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
     b.reductions = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reductions);

@@ -36,8 +36,8 @@ typedef void gradient_rule(struct builder *b, const struct op *op);
 
 /* What an operation's gradients need of its forward. */
 struct op {
-    gradient_rule *weights; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
-    gradient_rule *inputs;  /* adds tasks for the gradients of in[]; NULL: no operation needs them */
+    gradient_rule *weight_rule; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
+    gradient_rule *input_rule;  /* adds tasks for the gradients of in[]; NULL: no operation needs them */
     char name[32];
     int unit;
     struct tensor *out;      /* its result, whose gradient has arrived when a rule is called */
@@ -99,7 +99,7 @@ struct builder {
 };
 
 /* batch, seq: B, T of a micro-batch.  Ends the program (EXIT_USAGE) if a device cannot compute B T tokens. */
-struct builder new_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
+struct builder make_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq);
 
 /* The tasks that follow belong to this rank and micro-batch (NONE: to none). */
 void on_rank(struct builder *b, int rank, int micro, enum role role);
@@ -143,7 +143,7 @@ enum computation { FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, COMPUTATI
 
 /* Notes an operation of the unit that was begun.  Call it after the forward's tasks have been added.  The caller fills
  * in what else the rules need, before the next operation is recorded. */
-struct op *record_op(struct builder *b, const char *name, gradient_rule *weights, gradient_rule *inputs,
+struct op *record_op(struct builder *b, const char *name, gradient_rule *weight_rule, gradient_rule *input_rule,
                      struct tensor *out, struct tensor *in);
 
 /* Calls the gradient rules of a unit's operations, the last operation first: BACKWARD both rules of each, else one. */

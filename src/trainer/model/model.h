@@ -138,13 +138,13 @@ void reduce_unit(struct builder *b, int unit);
 /* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,
  * and its parameters are sent, unless the losses are not finite.  The norm is only reported.
  *
- * losses (dp * UNIT_ALIGN) is a tensor on the norm's rank.  rank_loss[k] (1) is the loss of data-parallel rank k, which
- * is moved to element k * UNIT_ALIGN of `losses`; that of the norm's rank lies there already. */
-void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
+ * losses (dp * UNIT_ALIGN) is a tensor on the norm's rank.  rank_losses[k] (1) is the loss of data-parallel rank k,
+ * which is moved to element k * UNIT_ALIGN of `losses`; that of the norm's rank lies there already. */
+void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses);
 
 /* Call it when all units are reduced: adds the norm, and, unless they were released, the updates and what sends the
  * parameters back. */
-void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
+void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses);
 
 /* ---- adamw_host.c ------------------------------------------------------------------------------------------------ */
 

@@ -52,7 +52,7 @@ struct reduction *reduction_of(const struct builder *b, int unit, int tp_rank);
 /* ---- norm.c ------------------------------------------------------------------------------------------------------ */
 
 /* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
-void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss);
+void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses);
 
 /* Adds the block sums of a unit's shards. */
 void add_blocks(struct builder *b, int unit);

@@ -34,7 +34,7 @@ static size_t place_blocks(struct builder *b, int unit, int tp_rank, size_t firs
     return first;
 }
 
-void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
+void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses)
 {
     size_t n_blocks = 0;
     for (int unit = 0; unit < b->model->params->n_units; unit++)
@@ -45,8 +45,8 @@ void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *
     b->partials->persistent = true;
     for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
         struct tensor *part = new_view(b->list->pool, losses, "loss.part", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
-        if (rank_loss[dp_rank]->storage != losses)
-            add_move(b->list, "loss.move", part, rank_loss[dp_rank], FOR_MOVES);
+        if (rank_losses[dp_rank]->storage != losses)
+            add_move(b->list, "loss.move", part, rank_losses[dp_rank], FOR_MOVES);
     }
 }
 

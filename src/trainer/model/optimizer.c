@@ -128,18 +128,18 @@ void reduce_unit(struct builder *b, int unit)
 /* ---- all updates ------------------------------------------------------------------------------------------------- */
 
 /* Later: is called where nothing is clipped; then the updates begin during the last backward. */
-void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
+void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses)
 {
     b->released = true;
-    begin_norm(b, losses, rank_loss);
+    begin_norm(b, losses, rank_losses);
     add_loss_check(b, losses);
 }
 
-void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_loss)
+void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses)
 {
     int n_units = b->released ? 0 : b->model->params->n_units;
     if (!b->released)
-        begin_norm(b, losses, rank_loss);
+        begin_norm(b, losses, rank_losses);
     for (int unit = 0; unit < n_units; unit++)
         add_blocks(b, unit);
     finish_norm(b, losses);

@@ -96,7 +96,7 @@ void on_tape(struct builder *b, struct tape *tape, enum role role);
 
 /* A tape for that stage and micro-batch, on the rank with this data-parallel coordinate and tensor-parallel coordinate
  * b->tp_rank. */
-struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group);
+struct tape make_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group);
 
 /* Adds the forward of the stage for the tape's rank and micro-batch, and records it on the tape.  before: the tape of
  * the stage before it, or NULL. */

@@ -9,7 +9,7 @@ void on_tape(struct builder *b, struct tape *tape, enum role role)
         b->replica = b->replica->second_set;
 }
 
-struct tape new_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group)
+struct tape make_tape(const struct builder *b, int dp_rank, int stage, int micro, int grad_group)
 {
     int rank = rank_at(b->model->mesh, dp_rank, stage) + b->tp_rank;
     return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};

@@ -31,6 +31,6 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
  * runs one kernel after another. */
 bool needs_to_be_alone(const struct list *list, const struct task *task)
 {
-    bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_runs[task->index].issued;
+    bool is_first_launch = task->action == ACT_KERNEL && !list->running->task_instances[task->index].issued;
     return is_first_launch && list->pool->machine->n_devices > 1 && is_pocl(platform_of(task->lane->device));
 }

@@ -3,8 +3,8 @@
  * Tasks are issued in list order to their lanes.  A lane runs in order, so a task waits only for the edges that
  * depend() marked: events of other lanes, of this iteration or before.  Several iterations may be in flight.  Two
  * things must hold before the host issues the next one.  The compute lanes have ended the iteration ISSUED_AHEAD before
- * it, and each task has fewer than MOST_RUNS runs in flight.  So a slow task in the background, such as a write to the
- * disk, holds up only those tasks that wait for it by an edge.
+ * it, and each task has fewer than MOST_IN_FLIGHT instances in flight.  So a slow task in the background, such as a
+ * write to the disk, holds up only those tasks that wait for it by an edge.
  *
  * The rule (issue_now()).  A device's task goes to its lane's queue, with the events that it waits for.  A task of the
  * host is a job of its lane's thread, which waits for these events and then runs it.
@@ -18,7 +18,7 @@ struct execution execution;
 
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
-/* Finds the events that the run must wait for, as they are known in its context. */
+/* Finds the events that the instance must wait for, as they are known in its context. */
 static void gather_waits(struct issue *issue)
 {
     const struct task *task = issue->task;

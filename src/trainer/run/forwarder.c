@@ -1,8 +1,8 @@
 /* forwarder.c - threads that carry "done" from one OpenCL context to another.
  *
  * An event can be waited for only in its own context.  So each lane with consumers in other contexts has a forwarder,
- * a thread whose jobs run nothing: a job waits for the end of a run, and completes user events in the other contexts.
- * The lane's events end in order, so waiting for them in order delays none.
+ * a thread whose jobs run nothing: a job waits for the end of an instance, and completes user events in the other
+ * contexts. The lane's events end in order, so waiting for them in order delays none.
  */
 #include "run_parts.h"
 

@@ -35,7 +35,7 @@ void enqueue(const struct issue *issue, cl_event *done)
         enqueue_copy(issue, wait_list, done);
         break;
     case ACT_KERNEL:
-        CL(clEnqueueNDRangeKernel(task->lane->queue, issue->list->running->task_runs[task->index].kernel,
+        CL(clEnqueueNDRangeKernel(task->lane->queue, issue->list->running->task_instances[task->index].kernel,
                                   (cl_uint)grid->dims, NULL, grid->global, grid->local[0] ? grid->local : NULL, n_wait,
                                   wait_list, done));
         break;

@@ -20,8 +20,8 @@
  *
  * Iterations ask in their order, since the updates of an iteration wait for the copies of the iteration before.
  *
- * A job that stands aside is not among the runs of any lane, and is not counted as in flight (wait_to_issue()).  So
- * training never waits for the disk and its link, however slow they are.
+ * A job that stands aside is not among the instances of any lane, and is not counted as in flight (wait_to_issue()).
+ * So training never waits for the disk and its link, however slow they are.
  *
  * Only tasks of the same iteration wait for a task that stands aside, by an event (`parked`), and stand aside too.
  * Those of later ones that use the same bytes need not wait, and no edge says so (connects() in depend.c): a slot is
@@ -165,7 +165,7 @@ static void run_aside(struct job *job, cl_int status)
     pthread_mutex_unlock(&late_tasks->lock);
 }
 
-/* The run also waits for those of its iteration that are parked before it: they have no flights, whose events
+/* The instance also waits for those of its iteration that are parked before it: they have no flights, whose events
  * gather_waits() would find. */
 static void wait_for_parked(struct issue *issue)
 {
@@ -174,7 +174,7 @@ static void wait_for_parked(struct issue *issue)
         const struct task *producer = issue->list->tasks[edge->producer];
         if (!producer->extra.slot.aside || edge->previous)
             continue;
-        issue->wait_list[issue->n_wait++] = issue->list->running->task_runs[producer->index].parked;
+        issue->wait_list[issue->n_wait++] = issue->list->running->task_instances[producer->index].parked;
     }
 }
 
@@ -192,10 +192,10 @@ static void park_job(struct job *job)
 
 void park_task(struct issue *issue)
 {
-    cl_event *parked = &issue->list->running->task_runs[issue->task->index].parked;
+    cl_event *parked = &issue->list->running->task_instances[issue->task->index].parked;
     const struct task_flight flight = {.iteration = issue->iteration, .queued = now_ns()};
     wait_for_parked(issue);
-    /* The run takes none of its task's flights, but has its own. */
+    /* The instance takes none of its task's flights, but has its own. */
     struct job *job = new_job(issue, copy_bytes(&flight, sizeof flight), run_aside);
     if (*parked)
         CL(clReleaseEvent(*parked));

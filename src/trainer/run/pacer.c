@@ -31,8 +31,8 @@ void issue_paced(const struct issue *issue, struct task_flight *flight)
 void wait_for_turn(struct issue *issue)
 {
     const struct task *task = issue->task;
-    const struct lane_runs *lane_runs = &issue->list->running->lane_runs[task->lane->index];
-    if (task->lane->device->is_host || task->extra.slot.needed || lane_runs->retired == lane_runs->given)
+    const struct lane_instances *lane_instances = &issue->list->running->lane_instances[task->lane->index];
+    if (task->lane->device->is_host || task->extra.slot.needed || lane_instances->retired == lane_instances->given)
         return;
-    issue->wait_list[issue->n_wait++] = nth_flight(issue->list, lane_runs, lane_runs->given - 1)->done;
+    issue->wait_list[issue->n_wait++] = nth_flight(issue->list, lane_instances, lane_instances->given - 1)->done;
 }

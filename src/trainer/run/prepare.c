@@ -1,4 +1,4 @@
-/* prepare.c - prepares a finished list for running: kernels with their arguments, and room for the runs in flight. */
+/* prepare.c - prepares a finished list for running: kernels with their arguments, and room for what is in flight. */
 #include "run_parts.h"
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -46,20 +46,20 @@ static void free_running(struct list *list)
 {
     struct running *running = list->running;
     for (int i = 0; i < running->n_lanes; i++) {
-        CHECK(running->lane_runs[i].given == running->lane_runs[i].retired,
+        CHECK(running->lane_instances[i].given == running->lane_instances[i].retired,
               "list %s is freed while tasks of it are in flight", list->name);
-        free(running->lane_runs[i].runs);
+        free(running->lane_instances[i].instances);
     }
     for (size_t i = 0; i < list->n; i++) {
-        if (running->task_runs[i].kernel)
-            CL(clReleaseKernel(running->task_runs[i].kernel));
-        if (running->task_runs[i].parked)
-            CL(clReleaseEvent(running->task_runs[i].parked));
-        for (int run = 0; run < MOST_RUNS; run++)
-            free(running->task_runs[i].flights[run].foreign);
+        if (running->task_instances[i].kernel)
+            CL(clReleaseKernel(running->task_instances[i].kernel));
+        if (running->task_instances[i].parked)
+            CL(clReleaseEvent(running->task_instances[i].parked));
+        for (int k = 0; k < MOST_IN_FLIGHT; k++)
+            free(running->task_instances[i].flights[k].foreign);
     }
-    free(running->task_runs);
-    free(running->lane_runs);
+    free(running->task_instances);
+    free(running->lane_instances);
     free(running->wait_list);
     free(running);
 }
@@ -84,22 +84,23 @@ static void make_running(struct list *list)
     refuse_if_devices_need_waiters(machine);
     list->running = running;
     list->free_running = free_running;
-    running->task_runs = allocate(list->n, sizeof *running->task_runs);
+    running->task_instances = allocate(list->n, sizeof *running->task_instances);
     running->n_lanes = machine->n_lanes;
-    running->lane_runs = allocate((size_t)machine->n_lanes, sizeof *running->lane_runs);
+    running->lane_instances = allocate((size_t)machine->n_lanes, sizeof *running->lane_instances);
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        running->lane_runs[task->lane->index].cap += MOST_RUNS;
+        running->lane_instances[task->lane->index].cap += MOST_IN_FLIGHT;
         most = MAX(most, task->n_edges);
-        running->task_runs[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
+        running->task_instances[i].kernel = task->action == ACT_KERNEL ? prepare_kernel(task) : NULL;
         if (task->extra.commands.compile)
             task->extra.commands.compile(task);
         if (task->notify)
-            for (size_t run = 0; run < MOST_RUNS; run++)
-                running->task_runs[i].flights[run].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
+            for (size_t k = 0; k < MOST_IN_FLIGHT; k++)
+                running->task_instances[i].flights[k].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < running->n_lanes; i++)
-        running->lane_runs[i].runs = allocate(running->lane_runs[i].cap, sizeof *running->lane_runs[i].runs);
+        running->lane_instances[i].instances =
+            allocate(running->lane_instances[i].cap, sizeof *running->lane_instances[i].instances);
     running->wait_list = allocate(most + 1, sizeof *running->wait_list);
 }
 

@@ -5,12 +5,12 @@
  *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, thread.c,
  *                                                                                    hostlane.c, forwarder.c
  *     serial     runs tasks one after another, with --serial                         serial.c, alone.c
- *     flights    runs from when they are issued until they are retired               flights.c
+ *     flights    instances from when they are issued until they are retired          flights.c
  *     wait       waits for ends                                                      wait.c
  *     late       tasks that may be skipped at the last moment                        late.c
  *     pacer      lists of which the ends of tasks are held back                      pacer.c
  *     observe    tells observers what is issued and what has ended                   observe.c
- *     lane_runs  the runs that lanes were given: for these files and a watchdog      lane_runs.h
+ *     instances  those that lanes were given: for these files and a watchdog         lane_instances.h
  *     parts      what these files know of each other, and nobody else                run_parts.h
  *
  * Protocol: finish_lists() once for all lists that share the arena, then execute() any number of times, drain() before
@@ -23,9 +23,9 @@
 
 #include "trainer/step/list.h"
 
-/* ---- the runs of a list ------------------------------------------------------------------------------------------ */
+/* ---- what is in flight ------------------------------------------------------------------------------------------- */
 
-struct task_flight { /* a run of a task, from when it is issued until it is retired */
+struct task_flight { /* an instance of a task, from when it is issued until it is retired */
     uint32_t iteration;
     cl_event work; /* the end of its commands */
     /* The event that other tasks wait for: `work`; for host tasks, and where there is a pacer, a user event. */
@@ -33,7 +33,7 @@ struct task_flight { /* a run of a task, from when it is issued until it is reti
     cl_event *foreign;            /* by context: a user event that stands for `done` there; NULL: no task waits there */
     uint64_t queued, start, end;  /* ns on the host's clock; for host tasks the lane's thread writes start and end */
     enum time_source time_source; /* where these times come from */
-    uint64_t mark;                /* a number that one observer may keep with the run */
+    uint64_t mark;                /* a number that one observer may keep with the instance */
     bool skipped;                 /* it was decided at the last moment that it does not run */
 };
 
@@ -52,11 +52,13 @@ enum { KEPT_ENDS = 4 };    /* of how many iterations the ends are kept */
 _Static_assert((int)KEPT_ENDS > (int)ISSUED_AHEAD, "the ends of all iterations that may be in flight are kept");
 
 struct running {
-    struct task_runs *task_runs; /* by position in the list: the task's kernel, and its runs in flight (run_parts.h) */
-    struct lane_runs *lane_runs; /* by lane: the runs that it was given (lane_runs.h) */
+    /* By position in the list: the task's kernel, and its instances in flight (run_parts.h). */
+    struct task_instances *task_instances;
+    struct lane_instances *lane_instances; /* by lane: the instances that it was given (lane_instances.h) */
     int n_lanes;
     cl_event *wait_list; /* room for the events that one task waits for */
-    /* When the iteration's last retired run on a compute lane ended, at iteration % KEPT_ENDS, on the host's clock. */
+    /* When the iteration's last retired instance on a compute lane ended, at iteration % KEPT_ENDS, on the host's
+     * clock. */
     uint64_t iteration_end[KEPT_ENDS];
     struct pacer *pacer;           /* NULL: none */
     struct late_tasks *late_tasks; /* NULL: tasks that need a slot do not run */
@@ -76,8 +78,8 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
 /* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
 /* Issues that iteration of the list, as soon as the compute lanes have ended the iteration ISSUED_AHEAD before it and
- * no task has MOST_RUNS runs in flight.  Numbers rise by one from 1, and begin anew only after a drain.  Serial: runs
- * the iteration, one task after another, and creates no thread. */
+ * no task has MOST_IN_FLIGHT instances in flight.  Numbers rise by one from 1, and begin anew only after a drain.
+ * Serial: runs the iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 
 /* Runs the tasks of serial execution in its own way: perhaps several times; the result is as if each ran once. */
@@ -115,34 +117,34 @@ void drain(struct list *list);
  * back state that tasks have left elsewhere (list->restore_state). */
 void drain_except_disk(struct list *list);
 
-/* Waits until all runs up to that iteration on the compute lanes, and those on the task's lane, have ended, and
+/* Waits until all instances up to that iteration on the compute lanes, and those on the task's lane, have ended, and
  * retires them. */
 void retire_until(struct list *list, const struct task *task, uint32_t iteration);
 
-/* Have all runs up to that iteration on the compute lanes been retired? */
+/* Have all instances up to that iteration on the compute lanes been retired? */
 bool is_computed(const struct list *list, uint32_t iteration);
 
 void retire_all(struct list *list); /* submits what was issued, and waits until all of it has been retired */
 
 /* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
-void retire_ended(struct list *list); /* retires runs that have ended, without waiting */
+void retire_ended(struct list *list); /* retires instances that have ended, without waiting */
 void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */
 
-/* The latest run of a task, in that iteration or before, that has not been retired, or NULL. */
+/* The latest instance of a task, in that iteration or before, that has not been retired, or NULL. */
 struct task_flight *latest_flight(const struct list *list, const struct task *task, uint32_t iteration);
 
 /* ---- observe.c: observers ---------------------------------------------------------------------------------------- */
 
-/* An observer is told of every run of a task, by the thread that issues.  Any function may be NULL. */
+/* An observer is told of every instance of a task, by the thread that issues.  Any function may be NULL. */
 struct observer {
     /* Called before the task of that iteration is issued.  It may hold execute(), and adds to execution.held_ns for
      * how long. */
     void (*issuing)(void *context, struct list *list, const struct task *task, uint32_t iteration);
-    /* Called when a run begins its flight, of which iteration and queued are known.  For a task that may be skipped
-     * at the last moment it is called when the task has run, right before `ended`. */
+    /* Called when an instance begins its flight, of which iteration and queued are known.  For a task that may be
+     * skipped at the last moment it is called when the task has run, right before `ended`. */
     void (*issued)(void *context, const struct list *list, const struct task *task, struct task_flight *flight);
-    /* Called when the run has ended and its times are known, in the order of its lane. */
+    /* Called when the instance has ended and its times are known, in the order of its lane. */
     void (*ended)(void *context, const struct list *list, const struct task *task, const struct task_flight *flight);
     void *context;
     struct observer *next; /* the next one in the chain */

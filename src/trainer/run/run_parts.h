@@ -1,14 +1,15 @@
-/* run_parts.h - what the files of this folder know of each other.  Other folders need run.h alone, or also lane_runs.h.
+/* run_parts.h - what the files of this folder know of each other.  Other folders need run.h alone, or also
+ * lane_instances.h.
  *
- *     list --> running --> task_runs, by task --> task_flight, by run in flight <-- job
+ *     list --> running --> task_instances, by task --> task_flight, by instance in flight <-- job
  *                 |                                    ^
- *                 |------> lane_runs, by lane ---> lane_run, which has its task and iteration
+ *                 |------> lane_instances, by lane ---> instance, which has its task and iteration
  *                 `------> late_tasks ------> jobs that are parked
  *
- * A *flight* is the run of a task that has been issued and is not retired yet:
+ * A *flight* is an instance that has been issued and is not retired yet:
  *
- *     issue     open_flight(), tell_issued()                      the run is in flight, and among its lane's runs
- *     look      nth_run(), nth_flight(), has_ended()
+ *     issue     open_flight(), tell_issued()                      the instance is in flight, and among its lane's
+ *     look      nth_instance(), nth_flight(), has_ended()
  *     retire    note_end(), which calls tell_ended()              its times are known, and its place is free
  *
  * All this belongs to the thread that issues, apart from jobs.  Another thread that looks at flights holds
@@ -18,31 +19,31 @@
 #ifndef RUN_PARTS_H
 #define RUN_PARTS_H
 
-#include "lane_runs.h" /* brings: lane_runs, lane_run, flights_lock */
+#include "lane_instances.h" /* brings: lane_instances, instance, flights_lock */
 
-/* ---- runs, by task ----------------------------------------------------------------------------------------------- */
+/* ---- instances, by task ------------------------------------------------------------------------------------------ */
 
-struct task_runs {                         /* the runs of one task */
-    cl_kernel kernel;                      /* NULL: the task launches none */
-    uint32_t issued, retired;              /* how many runs have been */
-    cl_event parked;                       /* the end of the last run that was parked; NULL: none was */
-    struct task_flight flights[MOST_RUNS]; /* the runs in flight: run k at k % MOST_RUNS */
+struct task_instances {                         /* the instances of one task */
+    cl_kernel kernel;                           /* NULL: the task launches none */
+    uint32_t issued, retired;                   /* how many instances have been */
+    cl_event parked;                            /* the end of the last one that was parked; NULL: none was */
+    struct task_flight flights[MOST_IN_FLIGHT]; /* those in flight: instance k is at k % MOST_IN_FLIGHT */
 };
 
 /* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
-/* A flight for a run that is issued now, which is the last of its lane's runs.  The list owns it. */
+/* A flight for an instance that is issued now, which is the last of its lane's.  The list owns it. */
 struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration);
 
-/* Call it when the run has ended: takes its times, if nobody has written them, and calls note_end().  If the task might
- * have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
+/* Call it when the instance has ended: takes its times, if nobody has written them, and calls note_end().  If the task
+ * might have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
 void finish_flight(struct list *list, const struct task *task, struct task_flight *flight);
 
 /* Call it when the task has run and its times are known: notes them for the iteration, and tells observers. */
 void note_end(struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* The first of the lane's runs has ended: finishes its flight, and frees its place. */
-void retire_first(struct list *list, struct lane_runs *lane_runs);
+/* The first of the lane's instances has ended: finishes its flight, and frees its place. */
+void retire_first(struct list *list, struct lane_instances *lane_instances);
 
 /* ---- wait.c ------------------------------------------------------------------------------------------------------ */
 
@@ -60,12 +61,12 @@ void execute_serial(struct list *list, uint32_t iteration); /* runs that iterati
 
 /* ---- issue.c ----------------------------------------------------------------------------------------------------- */
 
-struct issue { /* a run that is being issued, and the events that it waits for */
+struct issue { /* an instance that is being issued, and the events that it waits for */
     struct list *list;
     const struct task *task;
     uint32_t iteration;
     cl_uint n_wait;
-    cl_event *wait_list; /* running->wait_list, which is used anew for each run; flights own the events */
+    cl_event *wait_list; /* running->wait_list, which is used anew for each instance; flights own the events */
 };
 
 /* Puts the commands of a device's task into its lane's queue; *done gets the event of the last one, which the caller
@@ -92,12 +93,12 @@ void tell_ended(const struct list *list, const struct task *task, const struct t
 struct job;
 
 /* What a thread does when the events of a job have ended: well (CL_COMPLETE), or with an error.  It takes the job over,
- * and at last calls end_job().  Here are two; pacer.c has another, and so has late.c, where a run that stood aside
- * keeps its job until it is retired. */
+ * and at last calls end_job().  Here are two; pacer.c has another, and so has late.c, where an instance that stood
+ * aside keeps its job until it is retired. */
 typedef void job_function(struct job *job, cl_int status);
 void run_host_task(struct job *job, cl_int status); /* runs a task of the host */
 void end_job(struct job *job, cl_int status); /* completes the events by which tasks wait for the job, and frees it */
-void do_host_task(struct job *job);           /* calls the task's function, and writes the times of the run */
+void do_host_task(struct job *job);           /* calls the task's function, and writes the times of its instance */
 
 struct job { /* what a thread is given: it waits for events, and then calls the job's function */
     job_function *when_ready;
@@ -117,8 +118,8 @@ struct job_chain {
 void append_job(struct job_chain *chain, struct job *job);
 struct job *take_job(struct job_chain *chain); /* takes the first one out of the chain; NULL: it is empty */
 
-/* A job for a run that is being issued, whose flight is given; give it to a thread, or to free_job().  The first waits
- * for the same events as the run, the second for none yet. */
+/* A job for an instance that is being issued, whose flight is given; give it to a thread, or to free_job().  The first
+ * waits for the same events as the instance, the second for none yet. */
 struct job *new_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 struct job *new_job_without_waits(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 
@@ -150,10 +151,10 @@ void wait_until_idle(struct host_thread *thread); /* waits until all its jobs ar
 
 /* ---- forwarders: forwarder.c ------------------------------------------------------------------------------------- */
 
-/* A job that waits for the end of the run's commands, the flight's `work`. */
+/* A job that waits for the end of the instance's commands, the flight's `work`. */
 struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 
-/* For each other context where tasks wait for this run, the job is to complete a user event there. */
+/* For each other context where tasks wait for this instance, the job is to complete a user event there. */
 void add_foreign_events(struct job *job);
 
 /* Gives a forwarded job to the forwarder of its lane, with user events in the other contexts where tasks wait for the
@@ -195,7 +196,7 @@ void wait_for_turn(struct issue *issue);
 /* Issues a device's task of a list with a pacer, which runs for certain. */
 void issue_paced(const struct issue *issue, struct task_flight *flight);
 
-/* The run has ended: if its list has a pacer, returns when this releases the run. */
+/* The instance has ended: if its list has a pacer, returns when this releases the instance. */
 void hold_back(const struct job *job);
 
 #endif

@@ -1,48 +1,48 @@
-/* wait.c - waits until runs have ended, and retires them.
+/* wait.c - waits until instances have ended, and retires them.
  *
  *     wait_to_issue()  waits until an iteration may be issued
- *     retire_until()   waits for the runs up to an iteration, by retire_lanes_until() and retire_lane_until(), and
- *                      retires them; retire_all() waits for all runs
- *     drain()          waits for all runs, and for the threads that end them
+ *     retire_until()   waits for the instances up to an iteration, by retire_lanes_until() and retire_lane_until(), and
+ *                      retires them; retire_all() waits for all instances
+ *     drain()          waits for all instances, and for the threads that end them
  *
  * For observers, a long wait is cut into short ones of about a millisecond: so they are told of ends soon after these
  * happen, and the thread is not woken for each end.
  */
 #include "run_parts.h"
 
-/* The number of the first run of the lane that comes after that iteration; if none has been given yet, the number that
- * it will have. */
-static uint64_t first_run_after(const struct lane_runs *lane_runs, uint32_t iteration)
+/* The number of the first instance of the lane that comes after that iteration; if none has been given yet, the number
+ * that it will have. */
+static uint64_t first_instance_after(const struct lane_instances *lane_instances, uint32_t iteration)
 {
-    uint64_t nth = lane_runs->retired;
-    while (nth < lane_runs->given && nth_run(lane_runs, nth)->iteration <= iteration)
+    uint64_t nth = lane_instances->retired;
+    while (nth < lane_instances->given && nth_instance(lane_instances, nth)->iteration <= iteration)
         nth++;
     return nth;
 }
 
-/* Waits until all of the lane's runs up to that iteration have ended, and retires them.  Meanwhile it retires runs that
- * have ended on other lanes.
+/* Waits until all of the lane's instances up to that iteration have ended, and retires them.  Meanwhile it retires
+ * those that have ended on other lanes.
  *
- * It does not wait for the last of these runs at once, because of Intel's CPU runtime.  This runtime has one thread
- * fewer than the CPU has cores: the thread that waits for a kernel is to help compute it.  But that thread helps only
- * once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the step's
- * end.  So the first wait is for the next run, and each further one for twice as many runs as before.  With observers a
- * wait does not grow beyond about a millisecond (see the head of this file). */
-static void retire_lane_until(struct list *list, struct lane_runs *lane_runs, uint32_t iteration)
+ * It does not wait for the last of these instances at once, because of Intel's CPU runtime.  This runtime has one
+ * thread fewer than the CPU has cores: the thread that waits for a kernel is to help compute it.  But that thread helps
+ * only once the kernel can start, and its core is idle until then; the last kernel of a step can start only near the
+ * step's end.  So the first wait is for the next instance, and each further one for twice as many as before.  With
+ * observers a wait does not grow beyond about a millisecond (see the head of this file). */
+static void retire_lane_until(struct list *list, struct lane_instances *lane_instances, uint32_t iteration)
 {
     enum { SHORT_NS = 500000, LONG_NS = 2000000 };
-    uint64_t until = first_run_after(lane_runs, iteration);
-    uint64_t at_once = 1; /* how many runs one wait is for */
-    while (lane_runs->retired < until) {
-        uint64_t next = MIN(until, lane_runs->retired + at_once), start = now_ns();
-        clWaitForEvents(1, &nth_flight(list, lane_runs, next - 1)->done); /* retire_first() finds an error */
+    uint64_t until = first_instance_after(lane_instances, iteration);
+    uint64_t at_once = 1; /* how many instances one wait is for */
+    while (lane_instances->retired < until) {
+        uint64_t next = MIN(until, lane_instances->retired + at_once), start = now_ns();
+        clWaitForEvents(1, &nth_flight(list, lane_instances, next - 1)->done); /* retire_first() finds an error */
         uint64_t waited = now_ns() - start;
         if (!execution.observers || waited < SHORT_NS)
             at_once *= 2;
         else if (waited > LONG_NS && at_once > 1)
             at_once /= 2;
-        while (lane_runs->retired < next)
-            retire_first(list, lane_runs);
+        while (lane_instances->retired < next)
+            retire_first(list, lane_instances);
         retire_ended(list);
     }
 }
@@ -56,14 +56,14 @@ static void retire_lanes_until(struct list *list, uint32_t iteration, enum lanes
     for (int i = 0; i < list->running->n_lanes; i++) {
         bool computes = list->pool->machine->lanes[i]->kind == LANE_COMPUTE;
         if (computes == (lanes == COMPUTE_LANES))
-            retire_lane_until(list, &list->running->lane_runs[i], iteration);
+            retire_lane_until(list, &list->running->lane_instances[i], iteration);
     }
 }
 
 void retire_until(struct list *list, const struct task *task, uint32_t iteration)
 {
     retire_lanes_until(list, iteration, COMPUTE_LANES);
-    retire_lane_until(list, &list->running->lane_runs[task->lane->index], iteration);
+    retire_lane_until(list, &list->running->lane_instances[task->lane->index], iteration);
 }
 
 bool is_computed(const struct list *list, uint32_t iteration)
@@ -71,7 +71,7 @@ bool is_computed(const struct list *list, uint32_t iteration)
     const struct running *running = list->running;
     for (int i = 0; i < running->n_lanes; i++)
         if (list->pool->machine->lanes[i]->kind == LANE_COMPUTE &&
-            first_run_after(&running->lane_runs[i], iteration) > running->lane_runs[i].retired)
+            first_instance_after(&running->lane_instances[i], iteration) > running->lane_instances[i].retired)
             return false;
     return true;
 }
@@ -81,10 +81,10 @@ void wait_to_issue(struct list *list, uint32_t iteration)
     if (iteration > ISSUED_AHEAD)
         retire_lanes_until(list, iteration - ISSUED_AHEAD, COMPUTE_LANES);
     for (size_t i = 0; i < list->n; i++) {
-        const struct task_runs *runs = &list->running->task_runs[i];
-        if (runs->issued - runs->retired == MOST_RUNS)
-            retire_lane_until(list, &list->running->lane_runs[list->tasks[i]->lane->index],
-                              runs->flights[runs->retired % MOST_RUNS].iteration);
+        const struct task_instances *instances = &list->running->task_instances[i];
+        if (instances->issued - instances->retired == MOST_IN_FLIGHT)
+            retire_lane_until(list, &list->running->lane_instances[list->tasks[i]->lane->index],
+                              instances->flights[instances->retired % MOST_IN_FLIGHT].iteration);
     }
 }
 

@@ -19,25 +19,25 @@ static void reset_settings(const struct usage *usage)
         usage->defaults(&own_settings);
 }
 
-struct past {                          /* what the command line overrules, so that its options are set before */
+struct overruled {                     /* what the command line overrules, so that its options are set before */
     const char *config;                /* the config file; NULL: none */
     const struct resumed_run *resumed; /* NULL: no run is resumed */
 };
 
 /* Later: the first of two looks at the command line: finds the config file and the resumed run. */
-static struct past read_past(const struct usage *usage, int argc, char **argv)
+static struct overruled read_overruled(const struct usage *usage, int argc, char **argv)
 {
-    struct past past = {0};
+    struct overruled overruled = {0};
     int n_words;
     char **words = parse_options(&all_options, classes_of(usage), usage->name, argc, argv, &n_words);
     if (n_words && !usage->takes_file)
         refuse_word(usage, words[0]);
     free(words);
-    past.config = own_settings.config;
+    overruled.config = own_settings.config;
     const struct archive *archive = find_archive();
     if (archive && (usage->classes & OF_TRAIN))
-        past.resumed = archive->find_run();
-    return past;
+        overruled.resumed = archive->find_run();
+    return overruled;
 }
 
 /* Later: sets the options that the config file has. */
@@ -63,12 +63,12 @@ static void apply_config(const struct usage *usage, const char *config)
 }
 
 /* Sets all options: those of the run, then of the config file, then of the command line. */
-static void set_options(const struct usage *usage, const struct past *past, int argc, char **argv)
+static void set_options(const struct usage *usage, const struct overruled *overruled, int argc, char **argv)
 {
-    if (past->resumed)
-        apply_recorded(past->resumed);
-    if (past->config)
-        apply_config(usage, past->config);
+    if (overruled->resumed)
+        apply_recorded(overruled->resumed);
+    if (overruled->config)
+        apply_config(usage, overruled->config);
     char **words = parse_options(&all_options, classes_of(usage), usage->name, argc, argv, &own_settings.n_files);
     own_settings.file = words[0];
     free(words);
@@ -92,13 +92,13 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
         print_command_help(usage);
         exit(EXIT_OK);
     }
-    const struct past past = read_past(usage, argc, argv);
-    reset_settings(usage); /* read_past() has set options of the command line, which are to come last */
-    set_options(usage, &past, argc, argv);
+    const struct overruled overruled = read_overruled(usage, argc, argv);
+    reset_settings(usage); /* read_overruled() has set options of the command line, which are to come last */
+    set_options(usage, &overruled, argc, argv);
     claim_files(usage); /* before any of them is read, so that no file is two things */
     set_order();
     check_together();
-    if (past.resumed)
+    if (overruled.resumed)
         own_settings.init = NULL;
     if (own_settings.init)
         open_init();

@@ -52,7 +52,7 @@ struct origins {
     int *before; /* by position: that of the task of the same origin before it, or NONE */
 };
 
-static struct origins new_origins(const struct list *list)
+static struct origins make_origins(const struct list *list)
 {
     struct origins origins = {.last = allocate(list->last_origin + 1, sizeof *origins.last),
                               .before = allocate(list->n, sizeof *origins.before)};
@@ -96,7 +96,7 @@ static void add_waits_of_origin(struct wait_array *waits, const struct origins *
 
 struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
 {
-    struct origins origins = new_origins(list);
+    struct origins origins = make_origins(list);
     struct wait_array waits = {0};
     for (size_t i = 0; i < list->n_origin_waits; i++)
         add_waits_of_origin(&waits, &origins, &list->origin_waits[i]);

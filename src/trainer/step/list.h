@@ -47,13 +47,13 @@ struct level {
 };
 
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
-enum { MOST_RUNS = 4 };        /* runs of one task that may be in flight */
+enum { MOST_IN_FLIGHT = 4 };   /* instances of one task that may be in flight */
 
 /* Later: a listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says
  * so: `after=` of a step file (after.c). */
 struct origin_wait {
     uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
-    bool previous;               /* it is the producer's run of the step before */
+    bool previous;               /* it is the producer's instance of the step before */
 };
 
 struct list {
@@ -167,7 +167,7 @@ bool is_after(const struct list *list, const struct task *consumer, const struct
 /* Later: a wait that the list states. */
 struct listed_wait {
     int producer, consumer; /* positions: the task at `consumer` waits for the one at `producer` */
-    bool previous;          /* it is the producer's run of the step before */
+    bool previous;          /* it is the producer's instance of the step before */
 };
 
 /* The waits that add_after() has stated, for the tasks that the list has now, in the order of their consumers.  The

@@ -67,8 +67,8 @@ enum task_action {
 };
 
 /* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
- * tensors of task->accesses.  It may be called several times for one run, so whatever it changes beside the tensors
- * must follow from the tensors and `iteration`. */
+ * tensors of task->accesses.  It may be called several times for one instance, so whatever it changes beside the
+ * tensors must follow from the tensors and `iteration`. */
 typedef void host_function(void *argument, const struct task *task, uint32_t iteration);
 
 struct grid { /* an NDRange of OpenCL */

@@ -18,7 +18,7 @@ void drop_tensors(struct pool *pool, size_t n)
     for (; pool->n > n; pool->n--) {
         struct tensor *last = pool->tensors[pool->n - 1];
         if (last->storage != last)
-            last->storage->view = last->view;
+            last->storage->next_view = last->next_view;
         free(last);
     }
 }
@@ -96,8 +96,8 @@ static struct tensor *become_view(struct tensor *tensor, struct tensor *base, si
     tensor->type = base->type;
     tensor->persistent = base->persistent;
     tensor->storage = base->storage;
-    tensor->view = tensor->storage->view;
-    tensor->storage->view = tensor;
+    tensor->next_view = tensor->storage->next_view;
+    tensor->storage->next_view = tensor;
     tensor->offset = base->offset + begin;
     tensor->bytes = bytes;
     CHECK(tensor->offset + tensor->bytes <= base->storage->bytes, "view %s ends at byte %zu of %zu", tensor->name,

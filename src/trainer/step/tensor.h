@@ -54,10 +54,10 @@ struct tensor {
     size_t bytes;
     struct device *device;
     enum memory_class class;
-    bool persistent;        /* keeps its value from step to step, and its address in all lists */
-    struct tensor *storage; /* the tensor that has the bytes: itself, unless it is a view */
-    size_t offset;          /* bytes from the storage's start; 0 unless it is a view */
-    struct tensor *view;    /* a chain: a storage points to its last view, a view to the view before it */
+    bool persistent;          /* keeps its value from step to step, and its address in all lists */
+    struct tensor *storage;   /* the tensor that has the bytes: itself, unless it is a view */
+    size_t offset;            /* bytes from the storage's start; 0 unless it is a view */
+    struct tensor *next_view; /* a chain that begins at each storage: its views, the newest first; NULL ends it */
 
     struct replica_bytes replica; /* of a persistent storage */
 

@@ -12,7 +12,7 @@ struct task;
 /* ---- which iterations -------------------------------------------------------------------------------------------- */
 
 /* The iterations in which a task runs: those that leave `remainder` when divided by `every`.  In all other iterations
- * nothing is issued, and a task that waits for this task waits for its last run. */
+ * nothing is issued, and a task that waits for this task waits for its last instance. */
 struct when {
     uint32_t every, remainder;
 };

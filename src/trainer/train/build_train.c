@@ -16,7 +16,7 @@
  */
 #include "train_parts.h"
 
-struct train_tapes { /* the tapes of a step, and what its tasks are added with */
+struct train_build { /* the tapes of a step, and what its tasks are added with */
     struct trainer *trainer;
     struct builder *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
@@ -25,20 +25,20 @@ struct train_tapes { /* the tapes of a step, and what its tasks are added with *
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct train_tapes *train_tapes, int stage, int micro, int dp_rank, int tp_rank)
+static struct tape *tape_at(const struct train_build *train_build, int stage, int micro, int dp_rank, int tp_rank)
 {
-    const struct mesh *mesh = &train_tapes->trainer->mesh;
+    const struct mesh *mesh = &train_build->trainer->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &train_tapes->items[i * mesh->tp + tp_rank];
+    return &train_build->items[i * mesh->tp + tp_rank];
 }
 
 /* How many tapes a stage has of a micro-batch.  They are side by side, and tape k is of tensor-parallel rank
  * k % tp. */
-static int count_tapes(const struct train_tapes *train_tapes)
+static int count_tapes(const struct train_build *train_build)
 {
-    return train_tapes->trainer->mesh.dp * train_tapes->trainer->mesh.tp;
+    return train_build->trainer->mesh.dp * train_build->trainer->mesh.tp;
 }
 
 /* Later: the gradient group (--grad-groups) to which a micro-batch belongs. */
@@ -51,21 +51,21 @@ static int grad_group_of(const struct trainer *trainer, int micro)
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
  * sums them up. */
-static void add_head(struct train_tapes *train_tapes, struct tensor *out, int micro, int dp_rank, int tp_rank)
+static void add_head(struct train_build *train_build, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
-    struct trainer *trainer = train_tapes->trainer;
+    struct trainer *trainer = train_build->trainer;
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
-    struct tensor *logits = gpt_head(train_tapes->b, out);
+    struct tensor *logits = gpt_head(train_build->b, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->kept_logits = logits;
-    struct tensor *total = tp_rank == 0 ? trainer->rank_totals[dp_rank] : NULL;
-    cross_entropy(train_tapes->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
+    struct tensor *total = tp_rank == 0 ? trainer->rank_losses[dp_rank] : NULL;
+    cross_entropy(train_build->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct train_tapes *train_tapes, int stage, int micro)
+static void add_forwards(struct train_build *train_build, int stage, int micro)
 {
-    struct trainer *trainer = train_tapes->trainer;
+    struct trainer *trainer = train_build->trainer;
     int dp = trainer->mesh.dp;
     size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
@@ -74,14 +74,14 @@ static void add_forwards(struct train_tapes *train_tapes, int stage, int micro)
         if (stage == 0)
             add_batch(trainer->train_list, feed, prepare_batch);
         for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-            begin_tp_rank(train_tapes->b, tp_rank);
-            struct tape *tape = tape_at(train_tapes, stage, micro, dp_rank, tp_rank);
-            const struct tape *before = tape_at(train_tapes, stage - 1, micro, dp_rank, tp_rank);
-            *tape = new_tape(train_tapes->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
-            forward_stage(train_tapes->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
+            begin_tp_rank(train_build->b, tp_rank);
+            struct tape *tape = tape_at(train_build, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(train_build, stage - 1, micro, dp_rank, tp_rank);
+            *tape = make_tape(train_build->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
+            forward_stage(train_build->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(train_tapes, tape->out, micro, dp_rank, tp_rank);
-            end_tp_rank(train_tapes->b);
+                add_head(train_build, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(train_build->b);
         }
     }
     begin[dp] = trainer->train_list->n;
@@ -92,40 +92,40 @@ static void add_forwards(struct train_tapes *train_tapes, int stage, int micro)
 /* ---- the backward ------------------------------------------------------------------------------------------------ */
 
 /* Adds the backward of a unit on all ranks. */
-static void add_unit_backward(struct train_tapes *train_tapes, const struct turn *turn, int unit)
+static void add_unit_backward(struct train_build *train_build, const struct turn *turn, int unit)
 {
-    struct tape *tapes = tape_at(train_tapes, turn->stage, turn->micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_tapes); k++) {
-        begin_tp_rank(train_tapes->b, k % train_tapes->trainer->mesh.tp);
-        on_tape(train_tapes->b, &tapes[k], ROLE_BACKWARD);
-        backward(train_tapes->b, unit, turn->computation);
-        end_tp_rank(train_tapes->b);
+    struct tape *tapes = tape_at(train_build, turn->stage, turn->micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_build); k++) {
+        begin_tp_rank(train_build->b, k % train_build->trainer->mesh.tp);
+        on_tape(train_build->b, &tapes[k], ROLE_BACKWARD);
+        backward(train_build->b, unit, turn->computation);
+        end_tp_rank(train_build->b);
     }
 }
 
 /* Later: sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_tapes *train_tapes, int stage, int micro)
+static void send_gradients(struct train_build *train_build, int stage, int micro)
 {
-    struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
-    const struct tape *before = tape_at(train_tapes, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_tapes); k++)
-        send_gradient(train_tapes->b, &tapes[k], &before[k]);
+    struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
+    const struct tape *before = tape_at(train_build, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_build); k++)
+        send_gradient(train_build->b, &tapes[k], &before[k]);
 }
 
 /* Later: frees the tapes of a stage and micro-batch. */
-static void free_tapes(struct train_tapes *train_tapes, int stage, int micro)
+static void free_tapes(struct train_build *train_build, int stage, int micro)
 {
-    const struct tape *tapes = tape_at(train_tapes, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_tapes); k++)
+    const struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(train_build); k++)
         free(tapes[k].ops);
 }
 
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
-static void add_backwards(struct train_tapes *train_tapes, const struct turn *turn)
+static void add_backwards(struct train_build *train_build, const struct turn *turn)
 {
-    const struct trainer *trainer = train_tapes->trainer;
+    const struct trainer *trainer = train_build->trainer;
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
@@ -134,23 +134,23 @@ static void add_backwards(struct train_tapes *train_tapes, const struct turn *tu
     bool ends_step = has_weights && micro == trainer->micros - 1;
     bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
-        add_unit_backward(train_tapes, turn, unit);
+        add_unit_backward(train_build, turn, unit);
         if (ends_group)
-            end_grad_group(train_tapes->b, unit, grad_group);
+            end_grad_group(train_build->b, unit, grad_group);
         if (!ends_step)
             continue;
-        send_unit(train_tapes->b, unit);
+        send_unit(train_build->b, unit);
         if (is_alone)
-            reduce_unit(train_tapes->b, unit);
+            reduce_unit(train_build->b, unit);
         else if (unit < end - 1)
-            reduce_unit(train_tapes->b, unit + 1);
+            reduce_unit(train_build->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(train_tapes, stage, micro);
+        send_gradients(train_build, stage, micro);
     if (ends_step && !is_alone)
-        reduce_unit(train_tapes->b, first);
+        reduce_unit(train_build->b, first);
     if (has_weights)
-        free_tapes(train_tapes, stage, micro);
+        free_tapes(train_build, stage, micro);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
@@ -169,28 +169,28 @@ void build_train(struct trainer *trainer)
     size_t n;
     struct turn *turns = merge_orders(trainer->turn_order, &trainer->mesh, trainer->micros, &n);
     trainer->train_list = new_list(trainer->pool, "train");
-    struct builder b = new_builder(trainer->train_list, trainer->model, trainer->settings->kernels,
-                                   trainer->micro_batch, trainer->seq_len);
+    struct builder b = make_builder(trainer->train_list, trainer->model, trainer->settings->kernels,
+                                    trainer->micro_batch, trainer->seq_len);
     b.backward_wanted = true;
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_tapes train_tapes = {.trainer = trainer, .b = &b, .items = allocate(count, sizeof(struct tape))};
+    struct train_build train_build = {.trainer = trainer, .b = &b, .items = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_loss_totals(trainer);
     for (size_t i = 0; i < n; i++) {
         if (turns[i].computation == FORWARD)
-            add_forwards(&train_tapes, turns[i].stage, turns[i].micro);
+            add_forwards(&train_build, turns[i].stage, turns[i].micro);
         else
-            add_backwards(&train_tapes, &turns[i]);
+            add_backwards(&train_build, &turns[i]);
         if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
-            release_updates(&b, losses, trainer->rank_totals);
+            release_updates(&b, losses, trainer->rank_losses);
         }
     }
     if (!b.released)
         add_control(trainer);
-    add_update(&b, losses, trainer->rank_totals);
+    add_update(&b, losses, trainer->rank_losses);
     add_report(trainer);
     end_build(&b);
-    free(train_tapes.items);
+    free(train_build.items);
     free(turns);
 }

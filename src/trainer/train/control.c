@@ -66,14 +66,14 @@ struct tensor *new_loss_totals(struct trainer *trainer)
     struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;
     struct tensor *losses = new_work_tensor(trainer->pool, norm_device, "loss.totals", SHAPE((int64_t)n * UNIT_ALIGN));
     losses->persistent = true; /* the gaps between the sums stay 0 */
-    trainer->rank_totals = allocate((size_t)n, sizeof *trainer->rank_totals);
+    trainer->rank_losses = allocate((size_t)n, sizeof *trainer->rank_losses);
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
         if (device == norm_device)
-            trainer->rank_totals[dp_rank] =
+            trainer->rank_losses[dp_rank] =
                 new_view(trainer->pool, losses, "loss.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         else
-            trainer->rank_totals[dp_rank] = new_work_tensor(trainer->pool, device, "loss.total", SHAPE(1));
+            trainer->rank_losses[dp_rank] = new_work_tensor(trainer->pool, device, "loss.total", SHAPE(1));
     }
     return losses;
 }
@@ -108,7 +108,7 @@ void add_report(struct trainer *trainer)
     struct tensor **parts = allocate((size_t)n, sizeof *parts);
     struct transfers downloads = {.list = trainer->train_list, .on_host = totals, .context = NONE};
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
-        struct tensor *total = trainer->rank_totals[dp_rank];
+        struct tensor *total = trainer->rank_losses[dp_rank];
         struct tensor *totals_on_host = tensor_on_host(&downloads, total->device);
         parts[dp_rank] =
             new_view(trainer->pool, totals_on_host, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));

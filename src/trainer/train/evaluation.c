@@ -64,7 +64,7 @@ void add_stages(struct builder *b, const struct feed *feed, int dp_rank, struct 
         for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++) {
             begin_tp_rank(b, tp_rank);
             struct tape before = tapes[tp_rank];
-            tapes[tp_rank] = new_tape(b, dp_rank, stage, 0, 0);
+            tapes[tp_rank] = make_tape(b, dp_rank, stage, 0, 0);
             forward_stage(b, &tapes[tp_rank], stage, stage ? &before : NULL, &feed->on_first_stage[tp_rank]);
             end_tp_rank(b);
         }
@@ -94,8 +94,8 @@ static struct tensor *add_evaluation(struct builder *b, struct trainer *trainer,
 void build_eval(struct trainer *trainer)
 {
     trainer->eval_list = new_list(trainer->pool, "eval");
-    struct builder b = new_builder(trainer->eval_list, trainer->model, trainer->settings->kernels, trainer->micro_batch,
-                                   trainer->seq_len);
+    struct builder b = make_builder(trainer->eval_list, trainer->model, trainer->settings->kernels,
+                                    trainer->micro_batch, trainer->seq_len);
     int dp = trainer->mesh.dp;
     struct tensor **losses = allocate((size_t)dp, sizeof *losses); /* on the host, by data-parallel rank */
     struct tape *tapes = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tapes);

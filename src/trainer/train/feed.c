@@ -3,7 +3,7 @@
 
 /* ---- Later: feeds ------------------------------------------------------------------------------------------------ */
 
-void new_feeds(struct trainer *trainer)
+void make_feeds(struct trainer *trainer)
 {
     int dp = trainer->mesh.dp, n = trainer->micro_batch * trainer->seq_len;
     trainer->train_feeds = allocate((size_t)(trainer->micros * dp), sizeof *trainer->train_feeds);
@@ -65,7 +65,7 @@ void copy_to_other_contexts(const struct task *maker)
 
 /* Makes a batch: one tensor, which is uploaded at once, in four sections: tokens (N), targets (N), by_token (N) and
  * start (V+1). */
-static struct batch new_batch(struct trainer *trainer, struct device *device, int n)
+static struct batch make_batch(struct trainer *trainer, struct device *device, int n)
 {
     int starts = trainer->config.vocab + 1;
     size_t section = round_up((size_t)n, UNIT_ALIGN);
@@ -167,7 +167,7 @@ static void add_uploads(struct transfers *uploads, const struct feed *feed, stru
 {
     struct trainer *trainer = feed->trainer;
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-        batches[tp_rank] = new_batch(trainer, trainer->model->replicas[first_rank + tp_rank].device, feed->n);
+        batches[tp_rank] = make_batch(trainer, trainer->model->replicas[first_rank + tp_rank].device, feed->n);
         add_upload(uploads, "batch.upload", batches[tp_rank].all);
     }
 }
@@ -178,7 +178,7 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     int tp = trainer->mesh.tp;
     int first_rank = rank_at(&trainer->mesh, feed->dp_rank, 0);
     int last_rank = rank_at(&trainer->mesh, feed->dp_rank, n_stages(&trainer->mesh) - 1);
-    feed->host = new_batch(trainer, trainer->machine->host, feed->n);
+    feed->host = make_batch(trainer, trainer->machine->host, feed->n);
     tag_tasks(list, NONE, feed->micro, ROLE_FEED);
     struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
     add_access(task, feed->host.all, ACCESS_WRITE);

@@ -117,7 +117,7 @@ void build_sample(struct trainer *trainer)
 {
     trainer->sample_list = new_list(trainer->pool, "sample");
     struct builder b =
-        new_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
+        make_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
     struct tape *tapes = allocate((size_t)trainer->mesh.tp, sizeof *tapes);
     struct feed *feed = &trainer->sample_feed;
     trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);

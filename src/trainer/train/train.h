@@ -88,7 +88,7 @@ struct trainer {
     const struct task *report; /* the train list's task that makes results */
 
     /* tensors in which its lists leave results */
-    struct tensor **rank_totals;  /* by data-parallel rank: a tensor (1), the sum of the rank's losses */
+    struct tensor **rank_losses;  /* by data-parallel rank: a tensor (1), the sum of the rank's losses */
     struct tensor *kept_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
     struct tensor *sample_logits; /* (V) on the host */
 

@@ -15,7 +15,7 @@ void set_batch(struct trainer *trainer, unsigned wanted);
 
 /* ---- feed.c: host tasks that fill batches ------------------------------------------------------------------------ */
 
-void new_feeds(struct trainer *trainer); /* makes the trainer's feeds, with their trainer, dp_rank, micro and n */
+void make_feeds(struct trainer *trainer); /* makes the trainer's feeds, with their trainer, dp_rank, micro and n */
 void free_feeds(struct trainer *trainer);
 
 /* The feed of a micro-batch of the train list, on that data-parallel rank. */
@@ -59,7 +59,7 @@ void add_control(struct trainer *trainer);
 /* The rank that has the losses of a data-parallel rank: the first tensor-parallel rank of the last stage. */
 int loss_rank(const struct trainer *trainer, int dp_rank);
 
-/* Makes trainer->rank_totals, a tensor for each data-parallel rank's sum of losses.  Returns the tensor on the norm's
+/* Makes trainer->rank_losses, a tensor for each data-parallel rank's sum of losses.  Returns the tensor on the norm's
  * device in which these sums are gathered. */
 struct tensor *new_loss_totals(struct trainer *trainer);
 

@@ -119,7 +119,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
         trainer->machine = open_machine_for(settings, separate);
     set_mesh(trainer);
     set_batch(trainer, wanted);
-    new_feeds(trainer);
+    make_feeds(trainer);
     if (wanted & LIST_TRAIN)
         set_rate(trainer);
     tell_machine_opened(trainer);
@@ -200,7 +200,7 @@ void free_trainer(struct trainer *trainer)
     if (trainer->data)
         close_dataset(trainer->data);
     free_feeds(trainer);
-    free(trainer->rank_totals);
+    free(trainer->rank_losses);
     free(trainer->sample_window);
     free(trainer->folder_data);
     free(trainer);

@@ -186,7 +186,7 @@ static const struct trace_record *run_waited_for(const struct trace *trace, cons
     return run;
 }
 
-/* Why a task on lane `to` waits for that run of a task on lane `from`, by that edge. */
+/* Why a task on lane `to` waits for that instance of a task on lane `from`, by that edge. */
 static enum cause cause_of(const struct trace *trace, const struct trace_record *run, const struct trace_edge *edge,
                            const struct trace_lane *to)
 {

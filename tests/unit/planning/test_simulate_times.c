@@ -243,7 +243,7 @@ TEST(one_step_alike_is_not_enough)
 TEST(steps_are_run_until_they_repeat)
 {
     struct simulation *simulation = simulate_text("task a host.cpu 1\n");
-    assert_at_most(simulation->steps, MOST_RUNS + 1);
+    assert_at_most(simulation->steps, MOST_IN_FLIGHT + 1);
     assert_int_equal(simulation->first + simulation->pattern, simulation->steps);
     end_simulation(simulation);
     simulation = simulate_text("task a host.cpu 1\ntask b host.cpu 2 every=7\ntask c host.cpu 4 every=11\n");

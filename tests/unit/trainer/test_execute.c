@@ -155,8 +155,8 @@ static size_t count_logged(const struct log *log, const char *name)
     return n;
 }
 
-/* Something on the disk lane does not end: later steps are computed, and their ends are seen, until a fifth run of it
- * would be needed. */
+/* Something on the disk lane does not end: later steps are computed, and their ends are seen, until a fifth instance of
+ * it would be needed. */
 TEST(the_background_holds_nobody_up)
 {
     struct barrier barrier = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
@@ -172,18 +172,18 @@ TEST(the_background_holds_nobody_up)
     struct observer logger = {.ended = log_run, .context = &log}, other = {.ended = log_run, .context = &second};
     add_observer(&logger);
     add_observer(&other);
-    for (uint32_t number = 1; number <= MOST_RUNS; number++)
+    for (uint32_t number = 1; number <= MOST_IN_FLIGHT; number++)
         execute(journey.list, number);
-    retire_until(journey.list, journey.show, MOST_RUNS);
-    assert_int_equal(count_logged(&log, "sum"), MOST_RUNS);
-    assert_int_equal(count_logged(&log, "show"), MOST_RUNS);
+    retire_until(journey.list, journey.show, MOST_IN_FLIGHT);
+    assert_int_equal(count_logged(&log, "sum"), MOST_IN_FLIGHT);
+    assert_int_equal(count_logged(&log, "show"), MOST_IN_FLIGHT);
     assert_int_equal(count_logged(&log, "persist"), 0);
     open_barrier(&barrier);
-    execute(journey.list, MOST_RUNS + 1);
+    execute(journey.list, MOST_IN_FLIGHT + 1);
     drain(journey.list);
     remove_observer(&logger);
     remove_observer(&other);
-    assert_int_equal(log.n, journey.list->n * (MOST_RUNS + 1));
+    assert_int_equal(log.n, journey.list->n * (MOST_IN_FLIGHT + 1));
     assert_int_equal(second.n, log.n);
     end_journey(&journey);
 }

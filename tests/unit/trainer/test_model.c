@@ -34,7 +34,7 @@ TEST(each_device_has_its_engine)
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &small, &two, TO_COMPUTE, (struct gradients){0});
     struct list *list = new_list(pool, "engines");
-    struct builder b = new_builder(list, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
+    struct builder b = make_builder(list, model, (struct kernels){.gemm = GEMM_AUTO}, 1, 16);
     bool is_own_kernel[2];
     for (int rank = 0; rank < 2; rank++) {
         on_rank(&b, rank, 0, ROLE_FORWARD);
@@ -493,7 +493,7 @@ TEST(unlike_ranks_agree)
     struct pool *pool = new_pool(machine);
     struct model *model = new_model(pool, &small, &three, TO_TRAIN, (struct gradients){0});
     struct list *list = new_list(pool, "agree");
-    struct builder b = new_builder(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
+    struct builder b = make_builder(list, model, (struct kernels){.gemm = GEMM_OWN}, 1, 16);
     send_unit(&b, 1);
     reduce_unit(&b, 1);
     const struct access *access = list->tasks[1]->accesses; /* it comes after the download */
