@@ -79,12 +79,12 @@ static inline struct outcome run_child(void (*body)(void *), void *argument)
 /* The child must exit with `code` and say one sentence that contains `part`. */
 static inline void expect_refusal(void (*body)(void *), void *argument, int code, const char *part)
 {
-    struct outcome o = run_child(body, argument);
-    const char *newline = strchr(o.text, '\n');
-    bool is_one_line = strncmp(o.text, "yard: ", 6) == 0 && newline && !newline[1];
-    if (o.code != code || !is_one_line || !strstr(o.text, part))
+    struct outcome outcome = run_child(body, argument);
+    const char *newline = strchr(outcome.text, '\n');
+    bool is_one_line = strncmp(outcome.text, "yard: ", 6) == 0 && newline && !newline[1];
+    if (outcome.code != code || !is_one_line || !strstr(outcome.text, part))
         test_failed("expected exit code %d and one sentence with \"%s\"; got code %d, signal %d and:\n%s\n", code, part,
-                    o.code, o.signal, o.text);
+                    outcome.code, outcome.signal, outcome.text);
 }
 
 /* A text that lives as long as the program. */

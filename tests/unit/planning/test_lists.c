@@ -19,63 +19,98 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static void expect_machine_as_written(const struct machine *machine)
+/* Every word that a step file may have. */
+static const char all_words[] = "# a comment\n"
+                                "device server.0 memory=2K align=512   # another\n"
+                                "device host memory=1G align=64\n"
+                                "lane server.0.download2\n"
+                                "link server.0 up 1e3 2ms queues=4 queue=250\n"
+                                "disk 5e8 1us\n"
+                                "tensor w server.0 64 parameters\n"
+                                "tensor x server.0 64 work keep\n"
+                                "tensor h host 64 optimizer\n"
+                                "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
+                                "reads=w[0:16],x writes=x[32:64],w\n"
+                                "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
+                                "task f host.feed 0 role=feed\n"
+                                "copy b h[1:3] x[5:7] msg=7 role=broadcast\n";
+enum { TASK_T, COPY_C, TASK_F, COPY_B }; /* its tasks, in the order of its lines */
+enum { W, X, H };                        /* and its tensors */
+
+TEST(words_of_devices_are_kept)
 {
-    const struct device *device = &machine->devices[0], *host = machine->host;
-    const struct link *up = device->described.links[LINK_UP];
+    struct list *list = read_text_list(all_words);
+    const struct device *device = &list->pool->machine->devices[0], *host = list->pool->machine->host;
     assert_string_equal(device->id, "server.0");
     assert_int_equal(device->budget, 2048);
     assert_int_equal(device->alignment, 512);
     assert_int_equal(host->budget, 1 << 30);
     assert_int_equal(host->alignment, 64);
+    free_list_and_machine(list);
+}
+
+TEST(words_of_links_and_of_the_disk_are_kept)
+{
+    struct list *list = read_text_list(all_words);
+    const struct device *device = &list->pool->machine->devices[0], *host = list->pool->machine->host;
+    const struct link *up = device->described.links[LINK_UP];
     expect_number("rate of the link", up->rate, 1e3);
     expect_number("latency of the link", up->latency, 2e-3);
     assert_int_equal(up->max_lanes, 4);
     expect_number("rate of a queue", up->queue_rate, 250);
     assert_false(device->described.links[LINK_DOWN]);
     expect_number("rate of the disk", host->described.disk->rate, 5e8);
+    free_list_and_machine(list);
 }
 
-TEST(every_word_is_kept)
+TEST(words_of_tensors_are_kept)
 {
-    struct list *list = read_text_list("# a comment\n"
-                                       "device server.0 memory=2K align=512   # another\n"
-                                       "device host memory=1G align=64\n"
-                                       "lane server.0.download2\n"
-                                       "link server.0 up 1e3 2ms queues=4 queue=250\n"
-                                       "disk 5e8 1us\n"
-                                       "tensor w server.0 64 parameters\n"
-                                       "tensor x server.0 64 work keep\n"
-                                       "tensor h host 64 optimizer\n"
-                                       "task t server.0.compute 1500us layer=2 micro=1 role=backward cpu=3ms every=4 "
-                                       "reads=w[0:16],x writes=x[32:64],w\n"
-                                       "copy c h[1:3] x[5:7] lane=server.0.download2 role=send\n"
-                                       "task f host.feed 0 role=feed\n"
-                                       "copy b h[1:3] x[5:7] msg=7 role=broadcast\n");
-    const struct machine *machine = list->pool->machine;
-    const struct task *task = list->tasks[0], *copy = list->tasks[1];
-    expect_machine_as_written(machine);
+    struct list *list = read_text_list(all_words);
+    const struct tensor *const *tensors = (const struct tensor *const *)list->pool->tensors;
+    assert_true(tensors[W]->persistent);
+    assert_true(tensors[X]->persistent); /* since it is kept */
+    assert_true(tensors[H]->persistent);
+    assert_ptr_equal(tensors[H]->device, list->pool->machine->host);
+    free_list_and_machine(list);
+}
+
+TEST(words_of_a_task_are_kept)
+{
+    struct list *list = read_text_list(all_words);
+    const struct task *task = list->tasks[TASK_T];
     expect_number("seconds", task->extra.seconds, 1.5e-3);
     expect_number("seconds on the host", task->extra.on_host.seconds, 3e-3);
     assert_int_equal(task->extra.when.every, 4);
     assert_int_equal(task->layer, 2);
     assert_int_equal(task->micro, 1);
     assert_int_equal(task->role, ROLE_BACKWARD);
+    assert_ptr_equal(list->tasks[TASK_F]->lane, list->pool->machine->host->lanes[LANE_FEED]);
+    assert_int_equal(list->tasks[TASK_F]->role, ROLE_FEED);
+    free_list_and_machine(list);
+}
+
+TEST(bytes_that_a_task_touches_are_kept)
+{
+    struct list *list = read_text_list(all_words);
+    const struct task *task = list->tasks[TASK_T];
     assert_int_equal(task->n_accesses, 4);
     assert_int_equal(task->accesses[0].tensor->bytes, 16);
     assert_int_equal(task->accesses[2].tensor->offset, 32);
-    assert_ptr_equal(task->accesses[0].tensor->storage, list->pool->tensors[0]);
+    assert_ptr_equal(task->accesses[0].tensor->storage, list->pool->tensors[W]);
+    free_list_and_machine(list);
+}
+
+TEST(words_of_copies_are_kept)
+{
+    struct list *list = read_text_list(all_words);
+    const struct task *copy = list->tasks[COPY_C];
     assert_true(is_copy(copy));
-    assert_ptr_equal(copy->lane, lane_of(&machine->devices[0], LANE_DOWNLOAD, 2));
+    assert_ptr_equal(copy->lane, lane_of(&list->pool->machine->devices[0], LANE_DOWNLOAD, 2));
     assert_int_equal(copy->role, ROLE_SEND);
     assert_int_equal(copy->accesses[0].tensor->offset, 1);
     assert_int_equal(copy->accesses[1].tensor->offset, 5);
-    assert_ptr_equal(list->tasks[2]->lane, machine->host->lanes[LANE_FEED]);
-    assert_int_equal(list->tasks[2]->role, ROLE_FEED);
-    assert_true(list->pool->tensors[1]->persistent);
-    assert_true(list->pool->tensors[2]->persistent);
     assert_int_equal(copy->extra.message, 0);
-    assert_int_equal(list->tasks[3]->extra.message, 7);
+    assert_int_equal(list->tasks[COPY_B]->extra.message, 7);
     assert_int_equal(list->last_message, 7);
     free_list_and_machine(list);
 }
@@ -86,71 +121,70 @@ static void read_mistake(void *text) { free_list_and_machine(read_list(write_fil
 
 #define START GPU "lane gpu.upload1\nlink gpu up 1e9\ntensor x gpu 64 work\ntensor h host 64 work\n" /* five lines */
 
+static const struct {
+    const char *line, *says; /* the line comes after START; lines are counted from 1 */
+} mistakes[] = {
+    {"tsak a gpu.compute 1", "line 6: \"tsak\": expected device, lane, link, disk, tensor, task or copy"},
+    {"device", "line 6: \"device\" ends too early: expected device NAME"},
+    {"device b", "line 6: \"b\": expected memory=BYTES"},
+    {"device b memory=1x", "line 6: \"1x\": expected a number of bytes"},
+    {"device gpu memory=1", "line 6: \"gpu\": expected a name that has not been used above"},
+    {"device b memory=1 memory=2", "line 6: \"memory=2\": expected each option once"},
+    {"device b memory=1 speed=2", "line 6: \"speed=2\": expected device NAME memory=BYTES"},
+    {"device b,c memory=1", "line 6: \"b,c\": expected a name of at most 23 characters"},
+    {"device b memory=1 \001", "line 6: \"?\": expected characters that can be shown"},
+    {"lane gpu", "line 6: \"gpu\": expected DEVICE.KIND[N]"},
+    {"lane b.upload1", "line 6: \"b.upload1\": expected DEVICE.KIND[N], with a device that is declared above"},
+    {"lane gpu.upload0", "line 6: \"0\": expected a whole number from 1"},
+    {"lane gpu.upload1", "line 6: \"gpu.upload1\": expected a lane that is not declared above"},
+    {"lane gpu.upload2 gap=x", "line 6: \"x\": expected a time"},
+    {"link gpu sideways 1", "line 6: \"sideways\": expected up or down"},
+    {"link gpu down", "line 6: \"down\" ends too early: expected link DEVICE"},
+    {"link gpu down 1G", "line 6: \"1G\": expected a rate in bytes per second"},
+    {"link gpu down 0", "line 6: \"0\": expected a rate"},
+    {"link gpu down 1 queues=1\nlane gpu.download1",
+     "line 7: \"gpu.download1\": expected at most 1 download lane of gpu, as queues= of its link says, not 2"},
+    {"lane gpu.download1\nlane gpu.download2\nlink gpu down 1 queues=2",
+     "line 8: \"gpu\": expected at most 2 download lanes of gpu"},
+    {"link gpu up 1", "line 6: \"gpu\": expected a device that has no link in this direction yet"},
+    {"link host up 1", "line 6: \"host\": expected a device: a link joins it to the host"},
+    {"link b up 1", "line 6: \"b\": expected a device that is declared above"},
+    {"disk", "line 6: \"disk\" ends too early: expected disk RATE"},
+    {"disk 1\ndisk 2", "line 7: \"disk\": expected one disk"},
+    {"tensor", "line 6: \"tensor\" ends too early: expected tensor NAME"},
+    {"tensor y gpu 4", "line 6: \"4\" ends too early: expected tensor NAME DEVICE BYTES CLASS"},
+    {"tensor y gpu 4 junk", "line 6: \"junk\": expected parameters, gradients, optimizer, activations or work"},
+    {"task", "line 6: \"task\" ends too early: expected task NAME"},
+    {"task t", "line 6: \"t\" ends too early: expected task NAME LANE"},
+    {"task t gpu.compute", "line 6: \"gpu.compute\" ends too early: expected task NAME LANE TIME"},
+    {"task t gpu.compute 1 reads=y", "line 6: \"y\": expected a tensor that is declared above"},
+    {"task t gpu.compute 1 reads=x[", "line 6: \"x[\": expected NAME or NAME[begin:end]"},
+    {"task t gpu.compute 1 writes=x[2:2]", "line 6: \"x[2:2]\": expected bytes begin:end of x, which has 64"},
+    {"task t gpu.compute 1 role=actor", "line 6: \"actor\": expected a role: forward"},
+    {"task t gpu.compute 1 reads=x,,x", "line 6: \",\": expected a name before and after each comma"},
+    {"task t gpu.compute 1 reads=x,", "line 6: \",\": expected a name before and after each comma"},
+    {"task t gpu.compute 1 every=3 rest=3", "line 6: \"task\": expected rest= below every=, which is 3"},
+    {"task t gpu.compute 1 after=u", "line 6: \"u\": expected NAME of a task, or NAME' for its run in the step before"},
+    {"task t gpu.compute 1 after=u'", "line 6: \"u'\": expected NAME of a task"},
+    {"task t gpu.compute 1 after=t''", "line 6: \"t''\": expected NAME of a task"},
+    {"task t gpu.compute 1 after=t", "line 6: \"t\": expected a task above: t stands below, or is this task"},
+    {"task t gpu.compute 1\ntask u gpu.compute 1 after=t,v\ntask v gpu.compute 1",
+     "line 7: \"v\": expected a task above: v stands below, or is this task (v' is that of the step before)"},
+    {"task t gpu.compute 1\ntask u gpu.compute 1 after=,t", "line 7: \",\": expected a name before and after"},
+    {"copy c x h[0:64] after=x", "line 6: \"x\": expected NAME of a task"},
+    {"task t' gpu.compute 1", "line 6: \"t'\": expected a task's name without '"},
+    {"copy c x", "line 6: \"x\" ends too early: expected copy NAME TO[b:e] FROM[b:e]"},
+    {"copy c x h[0:8]", "line 6: \"x\": expected as many bytes on both sides"},
+    {"copy c x[0:8] x[4:12]", "line 6: \"x[0:8]\": expected other bytes than those it copies"},
+    {"copy c h[0:8] h[8:16]", "line 6: \"c\": expected lane= where both tensors are on the host"},
+    {"copy c x h role=broadcast msg=0", "line 6: \"0\": expected a whole number from 1"},
+    {"copy c x h role=send msg=1", "line 6: \"c\": expected role=broadcast beside msg="},
+    {"", "there is no task in it"},
+    {"disk 1 2 a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G", "expected fewer words in a line"},
+};
+
 TEST(mistakes_name_line_and_word)
 {
-    static const struct {
-        const char *line, *says;
-    } mistakes[] = {
-        {"tsak a gpu.compute 1", "line 6: \"tsak\": expected device, lane, link, disk, tensor, task or copy"},
-        {"device", "line 6: \"device\" ends too early: expected device NAME"},
-        {"device b", "line 6: \"b\": expected memory=BYTES"},
-        {"device b memory=1x", "line 6: \"1x\": expected a number of bytes"},
-        {"device gpu memory=1", "line 6: \"gpu\": expected a name that has not been used above"},
-        {"device b memory=1 memory=2", "line 6: \"memory=2\": expected each option once"},
-        {"device b memory=1 speed=2", "line 6: \"speed=2\": expected device NAME memory=BYTES"},
-        {"device b,c memory=1", "line 6: \"b,c\": expected a name of at most 23 characters"},
-        {"device b memory=1 \001", "line 6: \"?\": expected characters that can be shown"},
-        {"lane gpu", "line 6: \"gpu\": expected DEVICE.KIND[N]"},
-        {"lane b.upload1", "line 6: \"b.upload1\": expected DEVICE.KIND[N], with a device that is declared above"},
-        {"lane gpu.upload0", "line 6: \"0\": expected a whole number from 1"},
-        {"lane gpu.upload1", "line 6: \"gpu.upload1\": expected a lane that is not declared above"},
-        {"lane gpu.upload2 gap=x", "line 6: \"x\": expected a time"},
-        {"link gpu sideways 1", "line 6: \"sideways\": expected up or down"},
-        {"link gpu down", "line 6: \"down\" ends too early: expected link DEVICE"},
-        {"link gpu down 1G", "line 6: \"1G\": expected a rate in bytes per second"},
-        {"link gpu down 0", "line 6: \"0\": expected a rate"},
-        {"link gpu down 1 queues=1\nlane gpu.download1",
-         "line 7: \"gpu.download1\": expected at most 1 download lane of gpu, as queues= of its link says, not 2"},
-        {"lane gpu.download1\nlane gpu.download2\nlink gpu down 1 queues=2",
-         "line 8: \"gpu\": expected at most 2 download lanes of gpu"},
-        {"link gpu up 1", "line 6: \"gpu\": expected a device that has no link in this direction yet"},
-        {"link host up 1", "line 6: \"host\": expected a device: a link joins it to the host"},
-        {"link b up 1", "line 6: \"b\": expected a device that is declared above"},
-        {"disk", "line 6: \"disk\" ends too early: expected disk RATE"},
-        {"disk 1\ndisk 2", "line 7: \"disk\": expected one disk"},
-        {"tensor", "line 6: \"tensor\" ends too early: expected tensor NAME"},
-        {"tensor y gpu 4", "line 6: \"4\" ends too early: expected tensor NAME DEVICE BYTES CLASS"},
-        {"tensor y gpu 4 junk", "line 6: \"junk\": expected parameters, gradients, optimizer, activations or work"},
-        {"task", "line 6: \"task\" ends too early: expected task NAME"},
-        {"task t", "line 6: \"t\" ends too early: expected task NAME LANE"},
-        {"task t gpu.compute", "line 6: \"gpu.compute\" ends too early: expected task NAME LANE TIME"},
-        {"task t gpu.compute 1 reads=y", "line 6: \"y\": expected a tensor that is declared above"},
-        {"task t gpu.compute 1 reads=x[", "line 6: \"x[\": expected NAME or NAME[begin:end]"},
-        {"task t gpu.compute 1 writes=x[2:2]", "line 6: \"x[2:2]\": expected bytes begin:end of x, which has 64"},
-        {"task t gpu.compute 1 role=actor", "line 6: \"actor\": expected a role: forward"},
-        {"task t gpu.compute 1 reads=x,,x", "line 6: \",\": expected a name before and after each comma"},
-        {"task t gpu.compute 1 reads=x,", "line 6: \",\": expected a name before and after each comma"},
-        {"task t gpu.compute 1 every=3 rest=3", "line 6: \"task\": expected rest= below every=, which is 3"},
-        {"task t gpu.compute 1 after=u",
-         "line 6: \"u\": expected NAME of a task, or NAME' for its run in the step before"},
-        {"task t gpu.compute 1 after=u'", "line 6: \"u'\": expected NAME of a task"},
-        {"task t gpu.compute 1 after=t''", "line 6: \"t''\": expected NAME of a task"},
-        {"task t gpu.compute 1 after=t", "line 6: \"t\": expected a task above: t stands below, or is this task"},
-        {"task t gpu.compute 1\ntask u gpu.compute 1 after=t,v\ntask v gpu.compute 1",
-         "line 7: \"v\": expected a task above: v stands below, or is this task (v' is that of the step before)"},
-        {"task t gpu.compute 1\ntask u gpu.compute 1 after=,t", "line 7: \",\": expected a name before and after"},
-        {"copy c x h[0:64] after=x", "line 6: \"x\": expected NAME of a task"},
-        {"task t' gpu.compute 1", "line 6: \"t'\": expected a task's name without '"},
-        {"copy c x", "line 6: \"x\" ends too early: expected copy NAME TO[b:e] FROM[b:e]"},
-        {"copy c x h[0:8]", "line 6: \"x\": expected as many bytes on both sides"},
-        {"copy c x[0:8] x[4:12]", "line 6: \"x[0:8]\": expected other bytes than those it copies"},
-        {"copy c h[0:8] h[8:16]", "line 6: \"c\": expected lane= where both tensors are on the host"},
-        {"copy c x h role=broadcast msg=0", "line 6: \"0\": expected a whole number from 1"},
-        {"copy c x h role=send msg=1", "line 6: \"c\": expected role=broadcast beside msg="},
-        {"", "there is no task in it"},
-        {"disk 1 2 a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G",
-         "expected fewer words in a line"},
-    };
     for (size_t i = 0; i < COUNT(mistakes); i++) {
         char *text = lasting(START "%s\n", mistakes[i].line);
         expect_refusal(read_mistake, text, EXIT_USAGE, mistakes[i].says);

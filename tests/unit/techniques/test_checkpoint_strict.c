@@ -15,58 +15,69 @@
 
 /* ---- the strict reader ------------------------------------------------------------------------------------------- */
 
-/* Each row breaks one rule. */
+/* Each row breaks one rule of the manifest: it has `new` instead of `old`. */
+static const struct {
+    const char *old, *new, *sentence;
+} broken_rules[] = {
+    {"\"version\":2", "\"version\":0", "\"version\" must be a whole number from 1 to 2"},
+    {"\"version\":2", "\"version\":3,\"more\":1",
+     "manifest.json was written by a newer yard, " YARD_VERSION ", in format 3: this one, " YARD_VERSION},
+    {"\"run\":\"", "\"run\":\"x", "\"run\" must be 16 hexadecimal digits"},
+    {"\"program\":\"", "\"program\":1,\"x\":\"", "Expected string, got integer"},
+    {"\"mesh\":\"dp", "\"mesh\":\"dq", "options: --mesh takes dp=A"},
+    {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
+    {"\"step\":3", "\"steq\":3", "Object item not found: step"},
+    {"\"step\":3", "\"step\":3,\"more\":1", "1 object item(s) left unpacked: more"},
+    {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
+    {"\"session\":1", "\"session\":0", "\"session\" must be a whole number from 1"},
+    {"\"vector\":", "\"vector\":1025,\"v\":", "\"vector\" must be a whole number from 0 to 1024"},
+    {"\"heads\":", "\"more\":1,\"heads\":", "config: 1 object item(s) left unpacked: more"},
+    {"\"zero\":", "\"more\":1,\"zero\":", "mesh: 1 object item(s) left unpacked: more"},
+    {"\"zero\":", "\"zero\":4,\"z\":", "\"zero\" must be a whole number from 0 to 3"},
+    {"\"rank\":1,\"bytes\"", "\"rank\":1,\"more\":1,\"bytes\"", "files: 1 object item(s) left unpacked: more"},
+    {"\"offset\":", "\"more\":1,\"offset\":", "1 object item(s) left unpacked: more"},
+    {"\"data\":\"", "\"data\":\"A", "\"data\" must be 16 hexadecimal digits"},
+    {"\"tokenizer\":\"bytes\"", "\"tokenizer\":7", "Expected string, got integer"},
+    {"\"heads\":2", "\"heads\":3", "config: 8 channels cannot be shared by 3 heads"},
+    {"\"tied\":true", "\"tied\":1", "config: Expected true or false, got integer"},
+    {"\"options\":{", "\"options\":{\"x\":1,", "options: \"x\" must be a text"},
+    {"\"rank\":1,\"bytes\"", "\"rank\":0,\"bytes\"", "files: rank 0 is there twice"},
+    {"\"rank\":1,\"bytes\":", "\"rank\":1,\"bytes\":9", "bytes, but the manifest says 9"},
+    {"\"name\":\"wpe.weight\"", "\"name\":\"wqe.weight\"", "expected {\"name\":\"wpe.weight\",\"role\":\"value\""},
+    {"\"shape\":[9,8]", "\"shape\":[8,9]", "tensor 0 (wte.weight, value): expected {"},
+    {"\"rank\":0,\"box\":", "\"rank\":1,\"box\":", "\"file\" must be \"rank-1.safetensors\""},
+    {"\"file\":\"rank-0.safetensors\"", "\"file\":\"../rank-0.safetensors\"", "\"file\" must be \"rank-0"},
+    {"[[0,4],[0,8]]", "[[0,4],[0,9]]", "the range [0, 9) is empty or not within [0, 8)"},
+    {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "1 array item(s) left unpacked"},
+    {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32, as the manifest says"},
+    {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
+    {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
+    {"[[0,4],[0,8]]", "[[0,3],[0,8]]", "at byte"},
+    {"]}\n", "]}]\n", "it is not JSON at line"},
+};
+
 TEST(the_manifest_is_read_strictly)
 {
-    static const struct {
-        const char *old, *new, *sentence;
-    } rules[] = {
-        {"\"version\":2", "\"version\":0", "\"version\" must be a whole number from 1 to 2"},
-        {"\"version\":2", "\"version\":3,\"more\":1",
-         "manifest.json was written by a newer yard, " YARD_VERSION ", in format 3: this one, " YARD_VERSION},
-        {"\"run\":\"", "\"run\":\"x", "\"run\" must be 16 hexadecimal digits"},
-        {"\"program\":\"", "\"program\":1,\"x\":\"", "Expected string, got integer"},
-        {"\"mesh\":\"dp", "\"mesh\":\"dq", "options: --mesh takes dp=A"},
-        {"\"step\":3", "\"step\":-3", "\"step\" must be a whole number from 0"},
-        {"\"step\":3", "\"steq\":3", "Object item not found: step"},
-        {"\"step\":3", "\"step\":3,\"more\":1", "1 object item(s) left unpacked: more"},
-        {"\"step\":3", "\"step\":3,\"step\":3", "duplicate object key"},
-        {"\"session\":1", "\"session\":0", "\"session\" must be a whole number from 1"},
-        {"\"vector\":", "\"vector\":1025,\"v\":", "\"vector\" must be a whole number from 0 to 1024"},
-        {"\"heads\":", "\"more\":1,\"heads\":", "config: 1 object item(s) left unpacked: more"},
-        {"\"zero\":", "\"more\":1,\"zero\":", "mesh: 1 object item(s) left unpacked: more"},
-        {"\"zero\":", "\"zero\":4,\"z\":", "\"zero\" must be a whole number from 0 to 3"},
-        {"\"rank\":1,\"bytes\"", "\"rank\":1,\"more\":1,\"bytes\"", "files: 1 object item(s) left unpacked: more"},
-        {"\"offset\":", "\"more\":1,\"offset\":", "1 object item(s) left unpacked: more"},
-        {"\"data\":\"", "\"data\":\"A", "\"data\" must be 16 hexadecimal digits"},
-        {"\"tokenizer\":\"bytes\"", "\"tokenizer\":7", "Expected string, got integer"},
-        {"\"heads\":2", "\"heads\":3", "config: 8 channels cannot be shared by 3 heads"},
-        {"\"tied\":true", "\"tied\":1", "config: Expected true or false, got integer"},
-        {"\"options\":{", "\"options\":{\"x\":1,", "options: \"x\" must be a text"},
-        {"\"rank\":1,\"bytes\"", "\"rank\":0,\"bytes\"", "files: rank 0 is there twice"},
-        {"\"rank\":1,\"bytes\":", "\"rank\":1,\"bytes\":9", "bytes, but the manifest says 9"},
-        {"\"name\":\"wpe.weight\"", "\"name\":\"wqe.weight\"", "expected {\"name\":\"wpe.weight\",\"role\":\"value\""},
-        {"\"shape\":[9,8]", "\"shape\":[8,9]", "tensor 0 (wte.weight, value): expected {"},
-        {"\"rank\":0,\"box\":", "\"rank\":1,\"box\":", "\"file\" must be \"rank-1.safetensors\""},
-        {"\"file\":\"rank-0.safetensors\"", "\"file\":\"../rank-0.safetensors\"", "\"file\" must be \"rank-0"},
-        {"[[0,4],[0,8]]", "[[0,4],[0,9]]", "the range [0, 9) is empty or not within [0, 8)"},
-        {"[[0,4],[0,8]]", "[[0,4,5],[0,8]]", "1 array item(s) left unpacked"},
-        {"[[0,4],[0,8]]", "[[0,8],[0,4]]", "32 elements of F32, as the manifest says"},
-        {"\"pieces\":[", "\"pieces\":[1,2,3,4,5,", "\"pieces\" must be a list of 1 to 6"},
-        {"\"offset\":", "\"offset\":9", "\"offset\" must be a whole number from 8"},
-        {"[[0,4],[0,8]]", "[[0,3],[0,8]]", "at byte"},
-        {"]}\n", "]}]\n", "it is not JSON at line"},
-    };
     char *folder = small_state("strict"), *path = lasting("%s/" MANIFEST, folder);
     size_t n;
     char *text = read_whole(path, &n);
-    for (size_t i = 0; i < COUNT(rules); i++) {
-        change_manifest(folder, text, rules[i].old, rules[i].new);
+    for (size_t i = 0; i < COUNT(broken_rules); i++) {
+        change_manifest(folder, text, broken_rules[i].old, broken_rules[i].new);
         struct outcome outcome = run_child(check_checkpoint, folder);
-        if (outcome.code != EXIT_FAILED || !strstr(outcome.text, rules[i].sentence))
-            test_failed("%s for %s: exit code %d, expected 1 and \"%s\"; got:\n%s\n", rules[i].new, rules[i].old,
-                        outcome.code, rules[i].sentence, outcome.text);
+        if (outcome.code != EXIT_FAILED || !strstr(outcome.text, broken_rules[i].sentence))
+            test_failed("%s for %s: exit code %d, expected 1 and \"%s\"; got:\n%s\n", broken_rules[i].new,
+                        broken_rules[i].old, outcome.code, broken_rules[i].sentence, outcome.text);
     }
+    free(text);
+    free(folder);
+}
+
+/* The manifest's first line has the hash of the others. */
+TEST(the_manifest_begins_with_its_hash)
+{
+    char *folder = small_state("hashed"), *path = lasting("%s/" MANIFEST, folder);
+    size_t n;
+    char *text = read_whole(path, &n);
     overwrite(path, text, n - 1);
     expect_refusal(check_checkpoint, folder, EXIT_FAILED, "its first line says hash");
     overwrite(path, text + 1, n - 1);

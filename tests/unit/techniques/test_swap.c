@@ -404,27 +404,46 @@ TEST(a_trial_gives_a_swap_plan_its_times)
                 ask_budgets(TINY AUTO).least);
 }
 
-/* YARD_CASES=N: so many meshes, orders, classes and budgets at random. */
+#define PIPELINE "-d 0:0x2 --mesh pp=2 --micro-batch 1"
+
 TEST(training_in_less_memory_has_the_same_bits)
 {
+    static const struct {
+        const char *mesh, *swap;
+        double share;       /* of the bytes between the least budget and one with which nothing leaves */
+        int64_t delay_seed; /* 0: nothing is delayed */
+    } trainings[] = {
+        {"-d 0:0", AUTO " --swap-what activations", 0, 0},
+        {"-d 0:0 --micro-batch 2", AUTO " --swap-what " ALL_CLASSES, 0, 2}, /* no room for state */
+        {"-d 0:0 --clip 0", STREAMED, 0, 3},
+        {PIPELINE, AUTO " --swap-what activations", 0.5, 1},
+        {"-d 0:0x2 --zero 2", AUTO " --swap-what parameters,optimizer", 0.25, 4},
+    };
+    need_own_products();
+    for (size_t i = 0; i < COUNT(trainings); i++)
+        expect_same_training(trainings[i].mesh, trainings[i].swap, trainings[i].share, trainings[i].delay_seed);
+}
+
+/* YARD_CASES=N: so many meshes, orders, classes and budgets at random. */
+LONG_TEST(drawn_trainings_in_less_memory_have_the_same_bits)
+{
     static const char *const meshes[] = {"-d 0:0",
-                                         "-d 0:0x2 --mesh pp=2 --micro-batch 1",
+                                         PIPELINE,
                                          "-d 0:0 --micro-batch 1",
                                          "-d 0:0x2",
                                          "-d 0:0x2 --zero 2",
-                                         "-d 0:0x2 --mesh pp=2 --micro-batch 1 --pipeline gpipe",
+                                         PIPELINE " --pipeline gpipe",
                                          "-d 0:0x2 --mesh tp=2",
                                          "-d 0:0x4 --mesh dp=2,pp=2 --micro-batch 1"};
-    static const char *const what[] = {"activations", "optimizer", "parameters,optimizer", "activations,gradients"};
+    static const char *const swaps[] = {STREAMED, AUTO " --swap-what activations", AUTO " --swap-what optimizer",
+                                        AUTO " --swap-what parameters,optimizer",
+                                        AUTO " --swap-what activations,gradients"};
     need_own_products();
-    expect_same_training("-d 0:0 --micro-batch 2", AUTO " --swap-what " ALL_CLASSES, 0, 2); /* no room for state */
-    expect_same_training("-d 0:0 --clip 0", STREAMED, 0, 3);
     for (int i = 0; i < number_from("YARD_CASES", 3); i++) {
-        bool is_drawn = i >= 2; /* the first two runs have the first two meshes, and activations leave */
-        size_t mesh = is_drawn ? (size_t)(draw_kth(77 + i, 0) * (double)COUNT(meshes)) : (size_t)i;
-        size_t class = is_drawn ? (size_t)(draw_kth(77 + i, 1) * (double)COUNT(what)) : 0;
-        double share = i < 1 ? 0 : draw_kth(77 + i, 2);
-        char *swap = draw_kth(77 + i, 3) < 0.5 ? STREAMED : lasting(AUTO " --swap-what %s", what[class]);
-        expect_same_training(meshes[mesh], swap, share, i);
+        struct draws draws = {.seed = 77, .row = (uint32_t)i};
+        const char *mesh = meshes[draw_below(&draws, COUNT(meshes))];
+        const char *swap = swaps[draw_below(&draws, COUNT(swaps))];
+        double share = (double)draw_below(&draws, 100) / 100;
+        expect_same_training(mesh, swap, share, 1 + i);
     }
 }

@@ -349,14 +349,24 @@ static struct company company_of(const struct trace *trace, const struct trace_r
     return company;
 }
 
-/* The pair of each update on the CPU with each record of a device. */
-static void expect_beside(const char *path)
+struct updates { /* so many updates on the CPU */
+    int all;
+    int beside;
+    int none_left;
+    int next_step;
+};
+
+static const char *words_of(struct updates updates)
 {
-    struct trace *trace = trace_open(path);
+    return lasting("%d updates, %d beside others, %d with none left, %d in the next step", updates.all, updates.beside,
+                   updates.none_left, updates.next_step);
+}
+
+/* Takes the pair of each update on the CPU with each record of a device. */
+static struct updates count_updates(const struct trace *trace)
+{
+    struct updates counted = {0};
     struct trace_steps steps = trace_steps_of(trace, 0);
-    json_t *row, *rows = json_at(yard_json("trace summary %s --json", path), "cpu_updates");
-    double counts[4] = {0}, sums[4] = {0};
-    size_t n;
     for (size_t i = 0; i < trace->n_records; i++) {
         const struct trace_record *record = &trace->records[i];
         const struct trace_task *task = &trace->tasks[record->task];
@@ -365,27 +375,46 @@ static void expect_beside(const char *path)
         if (!is_update || record->end == record->start || !trace_is_counted(trace, &steps, i))
             continue;
         struct company company = company_of(trace, record);
-        counts[0]++;
+        counted.all++;
         if (company.beside)
-            counts[1]++;
+            counted.beside++;
         if (!company.left)
-            counts[2]++;
+            counted.none_left++;
         if (company.next)
-            counts[3]++;
+            counted.next_step++;
     }
+    return counted;
+}
+
+/* Adds up the rows of the summary, and checks that each says how long updates were hidden if any was. */
+static struct updates read_updates(const char *path)
+{
+    struct updates said = {0};
+    json_t *row, *rows = json_at(yard_json("trace summary %s --json", path), "cpu_updates");
+    size_t n;
     json_array_foreach(rows, n, row)
     {
-        sums[0] += number_at(row, "tasks");
-        sums[1] += number_at(row, "beside");
-        sums[2] += number_at(row, "none_left");
-        sums[3] += number_at(row, "next_step");
+        int beside = (int)number_at(row, "beside");
+        int next_step = (int)number_at(row, "next_step");
+        said.all += (int)number_at(row, "tasks");
+        said.beside += beside;
+        said.none_left += (int)number_at(row, "none_left");
+        said.next_step += next_step;
         assert_at_most(number_at(row, "hidden_ms_per_step"), number_at(row, "ms_per_step") + 1e-9);
-        assert_int_equal(number_at(row, "hidden_ms_per_step") > 0,
-                         number_at(row, "beside") + number_at(row, "next_step") > 0);
+        assert_int_equal(number_at(row, "hidden_ms_per_step") > 0, beside + next_step > 0);
     }
-    for (int i = 0; i < 4; i++)
-        if (counts[i] != sums[i])
-            test_failed("%s: count %d is %.0f instead of %.0f\n", path, i, sums[i], counts[i]);
+    return said;
+}
+
+static void expect_beside(const char *path)
+{
+    struct trace *trace = trace_open(path);
+    struct updates counted = count_updates(trace);
+    struct updates said = read_updates(path);
+    bool is_same = said.all == counted.all && said.beside == counted.beside && said.none_left == counted.none_left &&
+                   said.next_step == counted.next_step;
+    if (!is_same)
+        test_failed("%s: %s instead of %s\n", path, words_of(said), words_of(counted));
     free_trace(trace);
 }
 

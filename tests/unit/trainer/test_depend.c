@@ -11,9 +11,9 @@
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 
-struct expected { /* `to` depends on `from`, of the step before if so said */
+struct expected { /* `to` depends on `from`; previous: on its run of the step before */
     uint32_t to, from;
-    enum step_waited previous;
+    bool previous;
     enum edge_kind kind;
     bool wait; /* WAITED, or IMPLIED by other waits */
 };
@@ -63,21 +63,21 @@ TEST(the_journey_has_the_edges_that_a_hand_finds)
     must(finish_lists(journey.pool, &journey.list, 1));
     assert_int_equal(journey.h->address, journey.r->address);
     static const struct expected edges[] = {
-        {.to = 0, .from = 4, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 0, .from = 5, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = WAITED},
-        {.to = 1, .from = 0, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
-        {.to = 1, .from = 1, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 1, .from = 2, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 2, .from = 1, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
-        {.to = 2, .from = 2, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 2, .from = 3, .previous = STEP_BEFORE, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 3, .from = 2, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = IMPLIED},
-        {.to = 3, .from = 3, .previous = STEP_BEFORE, .kind = EDGE_DATA, .wait = IMPLIED},
-        {.to = 3, .from = 4, .previous = STEP_BEFORE, .kind = EDGE_DATA, .wait = IMPLIED},
-        {.to = 4, .from = 3, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
-        {.to = 4, .from = 0, .previous = SAME_STEP, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 4, .from = 1, .previous = SAME_STEP, .kind = EDGE_REUSE, .wait = IMPLIED},
-        {.to = 5, .from = 4, .previous = SAME_STEP, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 0, .from = 4, .previous = true, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 0, .from = 5, .previous = true, .kind = EDGE_REUSE, .wait = WAITED},
+        {.to = 1, .from = 0, .previous = false, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 1, .from = 1, .previous = true, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 1, .from = 2, .previous = true, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 2, .from = 1, .previous = false, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 2, .from = 2, .previous = true, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 2, .from = 3, .previous = true, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 3, .from = 2, .previous = false, .kind = EDGE_DATA, .wait = IMPLIED},
+        {.to = 3, .from = 3, .previous = true, .kind = EDGE_DATA, .wait = IMPLIED},
+        {.to = 3, .from = 4, .previous = true, .kind = EDGE_DATA, .wait = IMPLIED},
+        {.to = 4, .from = 3, .previous = false, .kind = EDGE_DATA, .wait = WAITED},
+        {.to = 4, .from = 0, .previous = false, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 4, .from = 1, .previous = false, .kind = EDGE_REUSE, .wait = IMPLIED},
+        {.to = 5, .from = 4, .previous = false, .kind = EDGE_DATA, .wait = WAITED},
     };
     expect_edges(journey.list, edges, COUNT(edges));
     assert_true(journey.list->tasks[0]->flush);

@@ -49,12 +49,12 @@ static void expect_apart(const struct list *list, const struct tensor *a, const 
 /* Checks what always holds of addresses.  Returns the bytes that the arenas need, guards included. */
 static size_t check_addresses(const struct pool *pool, const struct list *list)
 {
-    size_t need[MOST_DEVICES + 1][64] = {{0}}, sum = 0;
+    size_t need[MOST_DEVICES + 1][SLABS_PER_DEVICE] = {{0}}, sum = 0;
     for (size_t i = 0; i < pool->n; i++) {
         const struct tensor *tensor = pool->tensors[i];
         if (tensor->storage != tensor || tensor->slab < 0)
             continue;
-        assert_below(tensor->slab, 64);
+        assert_below(tensor->slab, SLABS_PER_DEVICE);
         assert_int_equal(tensor->address % tensor->device->alignment, 0);
         assert_at_most(tensor->address + tensor->bytes, slab_limit(tensor->device));
         size_t *high = &need[tensor->device->index][tensor->slab];
@@ -64,7 +64,7 @@ static size_t check_addresses(const struct pool *pool, const struct list *list)
                 expect_apart(list, tensor, pool->tensors[k]);
     }
     for (int d = 0; d <= pool->machine->n_devices; d++)
-        for (int k = 0; k < 64; k++)
+        for (int k = 0; k < SLABS_PER_DEVICE; k++)
             sum += need[d][k];
     return sum;
 }
@@ -88,7 +88,8 @@ static size_t bytes_given(const struct machine *machine)
 
 /* Roots of 256 elements, each with two halves as views; kernels, copies, moves and host tasks among them, in any order
  * that reads only what has been written. */
-enum { ROOT = 256, KEPT = 2, MOST_ROOTS = 64, PLACES = 3 };
+enum { ROOT = 256, KEPT = 2, LEAST_DRAWN = 10, MOST_DRAWN = 34, PLACES = 3 };
+enum { MOST_ROOTS = KEPT + MOST_DRAWN }; /* of a place: a task makes one at most */
 enum { LEFT, RIGHT, WHOLE, PARTS };
 struct root {
     struct tensor *part[PARTS];
@@ -104,7 +105,7 @@ struct world {
     struct draws draws;
     struct root roots[PLACES][MOST_ROOTS];
     int n_roots[PLACES];
-    struct mix mixes[64];
+    struct mix mixes[MOST_DRAWN];
     int n_mixes;
 };
 
@@ -215,7 +216,8 @@ static struct world *new_world(struct machine *machine, uint64_t seed)
     for (int place = 0; place < PLACES; place++)
         for (int i = 0; i < KEPT; i++)
             new_root(world, place, PERSISTENT);
-    for (unsigned n = 10 + draw(world, 25); n > 0; n--)
+    unsigned n = LEAST_DRAWN + draw(world, MOST_DRAWN - LEAST_DRAWN + 1);
+    for (unsigned i = 0; i < n; i++)
         add_random_task(world);
     return world;
 }
