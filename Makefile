@@ -26,7 +26,8 @@ BUILD = build
 YARD  = yard
 .DEFAULT_GOAL = $(YARD)
 
-# Files that all builds in this tree share are in build/.  A build elsewhere has its own: this tree may be read-only.
+# Files that all builds in this tree share are in build/.  A build elsewhere, whose BUILD begins with / or ../, has its
+# own: this tree may be read-only.
 SHARED = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
 
 # Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.
@@ -186,10 +187,13 @@ CHOSEN = $(if $T,$(NAMED),$(TESTS) $(SCRIPTS))
 PART   = $(if $T,all,test)
 
 # A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
-# one of the folders of tests/unit, so the second expansion, which knows the program's name, looks for the object.
+# one of the folders of tests/unit, and the program in none of them: so each gets a rule that says what its object is,
+#
+#     build/tests/test_swap: build/tests/unit/techniques/test_swap.o
+$(foreach source,$(wildcard tests/unit/*/*.c),\
+    $(eval $(BUILD)/tests/$(basename $(notdir $(source))): $(BUILD)/$(source:.c=.o)))
 $(TESTS): $(BUILD)/tests/support/main.o
-.SECONDEXPANSION:
-$(TESTS) $(BUILD)/tests/fuzz: $$(filter %/$$(@F).o,$(TEST_OBJECTS)) $(SUPPORT) $(WITHOUT_MAIN)
+$(TESTS) $(BUILD)/tests/fuzz: $(SUPPORT) $(WITHOUT_MAIN)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)
@@ -208,6 +212,7 @@ READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tuto
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 
+# No scripts, which would take too long with these sanitizers; but all checks of the programs, as `make check` has them.
 ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PART=all \
        OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
 asan: ## Builds ./yard-asan with AddressSanitizer and UBSan, and runs the test programs with them.
@@ -239,9 +244,6 @@ clean: ## Removes build/ and the programs here.  A folder of BUILD= may have oth
 	rm -rf build $(PROGRAMS)
 
 help: ## Prints this list.
-	@echo 'make               Builds ./yard.'
-	@echo '                   WITHOUT="view plot" leaves two folders of src out, and so for all but the trainer'"'"'s;'
-	@echo '                   V=1 shows the commands; WERROR=1 takes warnings for errors; BUILD=DIR builds elsewhere.'
 	@awk -f src/make/help.awk Makefile tests/maintain.mk
 
 # ---- for make itself -------------------------------------------------------------------------------------------------

@@ -8,7 +8,14 @@
 #
 #     demo: $(YARD) ## Trains a small GPT.                 make demo          Trains a small GPT.
 #
-# A title is printed before the first target of its group, and not at all if it has none.
+# A title is printed before the first target of its group, and not at all if it has none.  Above all of them stands what
+# `make` does alone, and which variables it knows.
+
+BEGIN {
+    print "make               Builds ./yard."
+    print "                   WITHOUT=\"view plot\" leaves two folders of src out, and so for all but the trainer's;"
+    print "                   V=1 shows the commands; WERROR=1 takes warnings for errors; BUILD=DIR builds elsewhere."
+}
 
 /^# ---- / {
     title = $0

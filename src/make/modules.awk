@@ -14,6 +14,11 @@
 # The modules stand in the order of their files, but each one after those that its `.after` names.  A name there that is
 # unknown, or a circle, ends it with exit code 2 too.
 #
+# This program reads C by the shape of lines, and knows no other shapes than these.  A struct module begins with a line
+# `const struct module module_NAME = {` and ends with a line `};`.  Between them, each field of those below stands on a
+# line of its own, with its whole value and the comma behind it: `    .after = "pass predict",`.  Where a line of such a
+# struct names one of these fields in another shape, or the struct has no end, a sentence says so, with exit code 2.
+#
 # Each module has a name.  sorted[1] to sorted[n] are the names of all modules.  By name:
 #
 #     folder[name]       the module's folder
@@ -40,6 +45,17 @@ function folder_of(path) {
     return path
 }
 
+function refuse(where, what) {
+    print where ": " what >"/dev/stderr"
+    wrong = 1
+    exit 2
+}
+
+FNR == 1 && name != "" { refuse(file[name], "module_" name " must end with a line `};`") }
+/^const struct module module_/ && !/ = \{$/ { refuse(FILENAME ", line " FNR, "this line must end with `= {`") }
+name != "" && /\.(after|needs|options|commands) *=/ && !/^    \.[a-z]+ = .*[^ ],/ {
+    refuse(FILENAME ", line " FNR, "a field must stand on a line of its own, as in `    .after = \"pass\",`")
+}
 /^    \.runs_at = / { runs_at[folder_of(FILENAME)] = value_of($0, "runs_at") + 0 }
 /^const struct module module_/ {
     name = $4
@@ -49,15 +65,13 @@ function folder_of(path) {
     sorted[++n] = name
 }
 name != "" && /^    \.(after|needs) = / && !/ = "[a-z ]*",/ {
-    print FILENAME ", line " FNR ": the names must be one text, which ends on this line" >"/dev/stderr"
-    wrong = 1
-    exit
+    refuse(FILENAME ", line " FNR, "the names must be one text, which ends on this line")
 }
 name != "" && /\.after = "/ { after[name] = value_of($0, "after") }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 name != "" && /\.options = / { options[name] = value_of($0, "options") }
 name != "" && /\.commands = / { commands[name] = value_of($0, "commands") }
-/};$/ { name = "" }
+/^};$/ { name = "" }
 
 # static const struct option options[] = {
 # const struct subcommand trace_command = {
@@ -229,6 +243,8 @@ function print_words(   i) {
 }
 
 END {
+    if (!wrong && name != "")
+        refuse(file[name], "module_" name " must end with a line `};`")
     if (wrong)
         exit 2
     sort_modules()
