@@ -10,8 +10,11 @@
 #     packages.sh oclgrind           the kernel checker, for `make oclgrind`
 #
 # A library is there when a program that includes its header links against it, wherever it came from.  What is missing
-# is installed at once as root; through sudo (Homebrew: as yourself) after showing the command and asking, when on a
-# terminal; otherwise the command is printed for you to type and the exit code is 1.
+# is named, and the command that installs it is shown.  Who runs that command:
+#
+#     on a terminal                  this script, after a yes: as root, through sudo, or with Homebrew as yourself
+#     as root without a terminal     this script, without asking: it says so.  A container that is built is such a root
+#     otherwise                      nobody: the exit code is 1, and you type it
 set -u
 system=$(uname)
 
@@ -30,6 +33,7 @@ oclgrind     oclgrind                                -                          
 '
 
 links() { # HEADER LIBRARY: does a program that includes the one link against the other?
+    # shellcheck disable=SC2086 # options of a compiler
     printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <stdio.h>\n%s\n%s\n' \
         "#include <$1>" "int main(void) { return 0; }" |
         ${CC:-cc} ${CPPFLAGS:-} -x c -o /dev/null - ${LDFLAGS:-} $2 2>/dev/null
@@ -190,34 +194,40 @@ can_answer() { # is there someone to say yes?
     [ -t 2 ] && (: </dev/tty) 2>/dev/null
 }
 
-# As root at once; otherwise only after a yes, and only where someone can give it.  Sets `ask`: no, yes or impossible;
-# `sudo`, what stands in front of the command; and `how`, what is said of who must type it.
+# Sets `ask`: yes, no or impossible; `through_sudo`: yes or no; and `how`, what is said of who must type the command.
 choose_asking() {
     ask=no
-    sudo=
+    through_sudo=no
     how=
-    if [ "$as_root" = no ]; then
-        ask=yes
-    elif [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
-        ask=yes
-        sudo='sudo '
-    elif [ "$(id -u)" -ne 0 ]; then
-        ask=impossible
-        how=' as root'
+    if [ "$as_root" = yes ] && [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            ask=impossible
+            how=' as root'
+            return
+        fi
+        through_sudo=yes
     fi
-    if [ $ask = yes ] && ! can_answer; then
+    if can_answer; then
+        ask=yes
+    elif [ "$as_root" = no ] || [ $through_sudo = yes ]; then
         ask=impossible
     fi
 }
 
-show_and_ask() { # shows the command, and goes on if it may be called
-    command="${update:+$sudo$update && }$sudo$install $names"
+# Shows the command, and goes on if it may be called.
+show_and_ask() {
+    prefix=
+    if [ $through_sudo = yes ]; then
+        prefix='sudo '
+    fi
+    shown="${update:+$prefix$update && }$prefix$install $names"
     if [ $ask = impossible ]; then
-        printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$command"
+        printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$shown"
         go_without
     fi
-    printf '\n    %s\n\n' "$command"
+    printf '\n    %s\n\n' "$shown"
     if [ $ask = no ]; then
+        echo "This command is run now: you are root, and there is no terminal to ask on."
         return
     fi
     printf 'Run this command now? [y/N] '
@@ -232,12 +242,22 @@ show_and_ask() { # shows the command, and goes on if it may be called
 
 # ---- installing ------------------------------------------------------------------------------------------------------
 
+call_manager() { # WORDS...
+    if [ $through_sudo = yes ]; then
+        sudo "$@"
+    else
+        "$@"
+    fi
+}
+
 install_packages() {
     export DEBIAN_FRONTEND=noninteractive
-    if [ -n "$update" ] && ! $sudo$update; then
+    # shellcheck disable=SC2086 # a command and its words
+    if [ -n "$update" ] && ! call_manager $update; then
         echo "(going on with the package lists as they are)"
     fi
-    if ! $sudo$install $names; then
+    # shellcheck disable=SC2086 # a command and its words, and names of packages
+    if ! call_manager $install $names; then
         echo "The installation failed: the messages above say why."
         go_without
     fi
