@@ -161,8 +161,8 @@ static double modelled_seconds(const struct costs *costs, const struct task *tas
     /* A kernel of few work-groups leaves units idle.  Products do not count here: `efficiency` tells what they
      * reach. */
     if (costs->units && task->file && task->flops == 0) {
-        double groups = (double)(task->grid.global[0] / task->grid.local[0]);
-        seconds /= fmin(groups / (double)costs->units, 1);
+        size_t groups = task->grid.global[0] / task->grid.local[0];
+        seconds /= fmin((double)groups / (double)costs->units, 1);
     }
     return costs->launch + seconds;
 }

@@ -68,12 +68,17 @@ static struct turn_times read_times(const char *list, int stages)
 
 static double time_of_turn(const struct turn_times *times, const struct turn *turn)
 {
-    static const enum key key[COMPUTATIONS] = {
-        [FORWARD] = KEY_F, [BACKWARD] = KEY_B, [INPUT_GRADIENT] = KEY_I, [WEIGHT_GRADIENT] = KEY_W};
     const double *of_stage = times->seconds[turn->stage];
-    if (turn->computation == BACKWARD && isnan(of_stage[KEY_B]))
-        return of_stage[KEY_I] + of_stage[KEY_W];
-    return of_stage[key[turn->computation]];
+    switch (turn->computation) {
+    case FORWARD:
+        return of_stage[KEY_F];
+    case INPUT_GRADIENT:
+        return of_stage[KEY_I];
+    case WEIGHT_GRADIENT:
+        return of_stage[KEY_W];
+    default: /* BACKWARD, of which the halves may have times instead */
+        return isnan(of_stage[KEY_B]) ? of_stage[KEY_I] + of_stage[KEY_W] : of_stage[KEY_B];
+    }
 }
 
 static double time_of_cell(const struct turn_times *times, const struct turn_cell *cell)

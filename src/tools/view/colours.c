@@ -58,8 +58,9 @@ uint32_t kind_colour(const char *role)
 static uint32_t along_viridis(double share)
 {
     static const uint32_t stops[] = {0xff440154, 0xff3b528b, 0xff21918c, 0xff5ec962, 0xfffde725};
-    double at = fmin(fmax(share, 0), 1) * (COUNT(stops) - 1);
-    size_t i = MIN((size_t)at, COUNT(stops) - 2);
+    const size_t last = COUNT(stops) - 1;
+    double at = fmin(fmax(share, 0), 1) * (double)last;
+    size_t i = MIN((size_t)at, last - 1);
     return blend_colours(stops[i], stops[i + 1], at - (double)i);
 }
 

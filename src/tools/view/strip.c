@@ -167,8 +167,8 @@ static void draw_ticks(const struct view *view)
     int dot = view->scale, bottom = ruler.y + ruler.h;
     double tick = tick_length((view->sight.to - view->sight.from) * APART * dot / ruler.w);
     double first = ceil(view->sight.from / tick);
-    double n = floor(view->sight.to / tick) - first;
-    for (double i = 0; i <= n; i++) {
+    int n = (int)(floor(view->sight.to / tick) - first);
+    for (int i = 0; i <= n; i++) {
         double at = (first + i) * tick;
         int x = (int)x_of(view, at);
         char text[48];
