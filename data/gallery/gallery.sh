@@ -68,6 +68,7 @@ die() { # SENTENCE
 }
 
 generate() { # NAME SETTINGS: prints a step file; SETTINGS are words such as "p=8 m=32"
+    # shellcheck disable=SC2086 # words of awk
     awk -v name="$1" -v set="$2" $writer "$entries"
 }
 
@@ -97,6 +98,7 @@ for_plan() { # SETTINGS: prints the first option and all after it
 # What `yard plan` says of the list, a field a line, as answer.awk reads it:  {"step_ms":27.0,"busy":{"s0 compute":0.89}
 # gives the lines  "step_ms":27.0  and  "busy":  and  "s0 compute":0.89.  No name and no value has {, } or , in it.
 simulate() { # LIST ANSWER OPTIONS
+    # shellcheck disable=SC2086 # the options that the entry has
     "$YARD" plan --list "$1" --simulate --verify --json $3 >"$TMP/json" 2>"$TMP/err" </dev/null &&
         tr '{},' '[\n*]' <"$TMP/json" >"$2"
 }
@@ -219,6 +221,7 @@ draw() { # NAME DIR: a list there, and the picture of a step
         keys=${keys% with *}
         ;;
     esac
+    # shellcheck disable=SC2086 # the options that the list is drawn with
     generate "$1" '' >"$2/$1.txt" &&
         "$YARD" plan --list "$2/$1.txt" --simulate --trace "$TMP/trace" $drawn_with >"$TMP/out" 2>&1 &&
         "$YARD" view "$TMP/trace" --step 2 --script "$keys" --size "$size" --png "$2/$1.png" >"$TMP/out" 2>&1 && return

@@ -3,21 +3,35 @@
 #
 #     start WORDS...            removes $TMP/log, and runs yard WORDS in the background; what it prints is in $TMP/out
 #                               and $TMP/err
+#     start_command WORDS...    the same with the command WORDS, such as setsid "$YARD" ...
 #     ended NAME CODE 'PART'    two checks of that run, for which this waits: its exit code, and a part of its sentence
 #     has_trained               $TMP/log has step 9
 #     has_stored                $TMP/log says that a snapshot is stored
 #     said_times N PATTERN FILE exactly N lines of FILE have the pattern
 #
-# $train are the words of a short training, to which a script adds --steps and --log "$TMP/log".  The script then waits
-# by `within 600 has_trained`.  When the script ends, so does the run.
-train='train --model tiny --sample-tokens 0 --val-batches 1'
+#     train_by COMMAND OPTIONS...
+#                               COMMAND with the words of a short training and these options, to which --steps belongs:
+#                               `train_by yard --steps 3`, `train_by start --steps 100000000 --log "$TMP/log"`
+#
+# A script that has started a training with --log "$TMP/log" waits by `within 600 has_trained`.  When the script ends,
+# so does the run.
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
-start() { # WORDS...; sets: child
+train_by() { # COMMAND OPTIONS...
+    trainer=$1
+    shift
+    "$trainer" train --model tiny --sample-tokens 0 --val-batches 1 "$@"
+}
+
+start() { # WORDS...
+    start_command "$YARD" "$@"
+}
+
+start_command() { # WORDS...; sets: child
     # within() must not look at what the run before has left.
     : >"$TMP/out"
     rm -f "$TMP/log"
-    "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
+    "$@" >"$TMP/out" 2>"$TMP/err" </dev/null &
     child=$!
 }
 

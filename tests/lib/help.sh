@@ -12,6 +12,7 @@ all_help() { # PROGRAM [COMMAND...]: the help of each of its commands, and of th
         commands "$program_of_help"
         [ $# -eq 0 ] || printf '%s\n' "$@"
     } | while read -r helped; do
+        # shellcheck disable=SC2086 # a command has one word or two
         "$program_of_help" $helped --help 2>/dev/null </dev/null | sed '/^Words of other programs/,$d'
     done
 }

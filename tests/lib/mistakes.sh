@@ -6,6 +6,8 @@
 #     prints 'TEXT' WORDS...                    it succeeds, and $TMP/out has that text
 #     warns 'TEXT' WORDS...                     it succeeds, and $TMP/err has that text
 #     save_model                                trains a model and saves it in $TMP/saved
+#     train_short COMMAND OPTIONS...            COMMAND with the words of a short training of the smallest model and
+#                                               these options: `train_short yard --log "$TMP/log"`
 #
 # These are checks:
 #
@@ -22,16 +24,15 @@
 # PART, "..." stands for any words: 'device 0:0 cannot allocate ...: use a smaller model'.
 # `YARD=PROGRAM refuse ...` looks at another program.
 #
-# $short are the words of a short training of the smallest model, and $saved is the model of save_model.  A mistake
-# may let yard hang: after $limit seconds it is ended.
+# $saved is the model of save_model.  A mistake may let yard hang: after $limit seconds it is ended.
 saved=$TMP/saved/model.safetensors
-short='--model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 limit=60
 
 yard_with() { # VARIABLES WORDS...
-    variables=$1
+    words_of_env=$1
     shift
-    env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
+    # shellcheck disable=SC2086 # VARIABLES are words
+    env $words_of_env "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
 }
 
 in_silence() { # WORDS...
@@ -61,9 +62,14 @@ refuse_in() { # FOLDER CODE PART WORDS...
     cd "$OLDPWD" || exit
 }
 
-refuse_with() { # VARIABLES CODE PART WORDS...
+refuse_with() { # VARIABLES CODE PART WORDS...; sets: variables, expected, part
     variables=$1 expected=$2 part=$3
     shift 3
+    refused "$@"
+}
+
+refused() { # WORDS...: the check that yard WORDS with $variables ends with $expected, and says $part
+    # shellcheck disable=SC2086 # VARIABLES are words
     limited env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
     echo "exit code $code, expected $expected" | cat - "$TMP/err" >"$TMP/failure"
@@ -91,14 +97,20 @@ refuse_train() { # CODE PART OPTIONS...
     refuse_train_with '' "$@"
 }
 
-refuse_train_with() { # VARIABLES CODE PART OPTIONS...
-    train_variables=$1 train_code=$2 train_part=$3
+refuse_train_with() { # VARIABLES CODE PART OPTIONS...; sets: variables, expected, part
+    variables=$1 expected=$2 part=$3
     shift 3
-    refuse_with "$train_variables" "$train_code" "$train_part" train $short --save "$TMP/saved" "$@"
+    train_short refused --save "$TMP/saved" "$@"
+}
+
+train_short() { # COMMAND OPTIONS...
+    trainer=$1
+    shift
+    "$trainer" train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 "$@"
 }
 
 save_model() { # sets: before
-    yard train $short --save "$TMP/saved" || return
+    train_short yard --save "$TMP/saved" || return
     before=$(cksum <"$saved")
 }
 

@@ -163,6 +163,7 @@ run_all() { # TEST...: in this order, as many side by side as $jobs says; sets: 
             shift
         done
         if [ -t 1 ] && [ $((polls % 20)) -eq 0 ]; then
+            # shellcheck disable=SC2086 # the tests that run
             show_progress $finished "$all" "$(guess_left $running "$@")" "$running"
         fi
         polls=$((polls + 1))
@@ -184,6 +185,7 @@ seconds_of() { # TEST...: "SECONDS TEST CHECK" for each check that says how long
 main() { # TEST...
     [ "$YARD_TESTS" != test ] || rm -f "$logs/passed"
     rm -f "$logs/seconds.new" "$logs"/*.ended
+    # shellcheck disable=SC2046 # a path in each line
     set -- $(guess "$@" | sort -s -rn | awk '{ print $2 }')
     run_all "$@"
     mv "$logs/seconds.new" "$logs/seconds-$YARD_TESTS" 2>/dev/null

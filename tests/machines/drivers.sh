@@ -54,6 +54,7 @@ fetch_rusticl() { # FOLDER; sets: reason
     reason='apt-get cannot download mesa-opencl-icd'
     # apt-get -s only says what it would install: a line "Inst NAME ..." for each package that is missing here.
     missing=$(apt-get install -s --no-install-recommends mesa-opencl-icd 2>/dev/null | awk '/^Inst/ { print $2 }')
+    # shellcheck disable=SC2086 # names of packages
     (cd "$1" && timeout 200 apt-get -qq download mesa-opencl-icd $missing >/dev/null 2>&1) || return 1
     for deb in "$1"/*.deb; do
         dpkg -x "$deb" "$1/unpacked" || return 1
@@ -119,8 +120,10 @@ golden() { # NAME WORDS: `WORDS yard check` under that name
 
 suite() { # NAME WITHOUT WORDS: `WORDS run.sh TEST...`, without the tests that match; sets: failures
     name=$1
+    # shellcheck disable=SC2086 # paths of tests
     chosen=$(printf '%s\n' $tests | grep -Ev "/($2)\$")
     shift 2
+    # shellcheck disable=SC2086 # paths of tests
     [ -z "$chosen" ] || LIMIT=7200 "$@" tests/lib/run.sh "$top/logs/$name" $chosen || failures="$failures, $name"
 }
 
@@ -145,15 +148,16 @@ for one in intel rusticl; do
     have $one && drivers="$drivers $one"
 done
 for one in $drivers; do
-    golden $one with $one
+    golden "$one" with "$one"
     case $one in
     rusticl) without='test_train|test_pace|test_audit|test_follow|test_kills' ;; # our own products, or minutes
     *) without=none ;;
     esac
-    suite $one "$without" with $one
+    suite "$one" "$without" with "$one"
 done
 
 # Each pair of drivers, in one run: the first of the words with each behind it, then without the first.
+# shellcheck disable=SC2086 # names of drivers
 set -- system $drivers
 while [ $# -gt 1 ]; do
     first=$1
@@ -165,10 +169,10 @@ done
 
 # Vectors of one float choose CLBlast too.  The tests of kernels set shapes of their own, this one among them.
 gpu='env YARD_VEC=1 YARD_WG=64 YARD_SEPARATE_CONTEXTS=1'
-golden gpu with system $gpu
-must_succeed 'gpu: losses' same_losses with system $gpu "$YARD" train
-must_succeed 'gpu, two: losses' same_losses with system $gpu "$YARD" train -d 0:0x2
-suite gpu 'test_kernels.*' with system $gpu
+golden gpu with system "$gpu"
+must_succeed 'gpu: losses' same_losses with system "$gpu" "$YARD" train
+must_succeed 'gpu, two: losses' same_losses with system "$gpu" "$YARD" train -d 0:0x2
+suite gpu 'test_kernels.*' with system "$gpu"
 
 echo
 if [ -n "$failures" ]; then

@@ -244,7 +244,7 @@ ask_all() { # those of most worth first; bench and choose_size() give later rows
     row 'GPU and CPU in one run' 60 pair
     row 'kept kernels' 60 cache
     row "flash, $model" 120 trains --attention flash
-    [ $model = nano ] || row "bench, $model" 120 bench --model $model --gemm clblast
+    [ "$model" = nano ] || row "bench, $model" 120 bench --model "$model" --gemm clblast
     row 'bench, own products' 90 in_own_shape bench --model tiny --gemm own --steps 3
 }
 

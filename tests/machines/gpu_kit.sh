@@ -15,6 +15,7 @@ fi
 
 rm -rf "$kit"
 mkdir -p "$kit/debs/all" "$kit/include" "$kit/lib" "$kit/bin"
+# shellcheck disable=SC2086 # names of packages
 if ! (cd "$kit/debs" && timeout 300 apt-get -qq download $packages 2>/dev/null); then
     echo "apt-get cannot download these packages: $packages"
     exit 1

@@ -18,6 +18,7 @@ pages="README.md $(echo tutorials/*.md)"
 
 # ---- the pages' own length -------------------------------------------------------------------------------------------
 
+# shellcheck disable=SC2086 # names of pages
 finds_nothing 'lines have fewer than 120 characters' awk -v most=119 -f tests/style/long_lines.awk $pages
 
 finds_nothing 'the README is a front page of about 1,200 words' awk -f tests/pages/readme.awk README.md
@@ -26,6 +27,7 @@ finds_nothing 'the README is a front page of about 1,200 words' awk -f tests/pag
 
 # `[text](TARGET#part)` gives "PAGE TARGET"; links to other places of the same page, and to the network, are left out.
 list_links() {
+    # shellcheck disable=SC2086 # names of pages
     grep -o '](\([^)#]*\)' $pages | sed 's/:](/ /' | grep -v -e ' http' -e ' $'
 }
 dead_links() {
@@ -66,6 +68,7 @@ finds_nothing 'each page leads to the one below it in tutorials/README.md' lost_
 # `src/...` and the like give "PAGE PATH", where a * may stand for anything, and for NAME; so does `file.c`, of some
 # folder.
 list_paths() {
+    # shellcheck disable=SC2086 # names of pages
     grep -oE '`((src|cl|tests|data|tutorials|\.ci)/[^` ]*|[a-z_]+\.(c|h|cl|awk))`' $pages |
         sed 's/:`/ /; s/`//; s/NAME/*/'
 }
@@ -73,6 +76,7 @@ is_made_by() { # PAGE PATH: the page itself makes a file of that name, by cat >P
     grep -qF ">$2" "$1"
 }
 is_file() { # PATTERN: some file has that path; one without a folder may lie in any
+    # shellcheck disable=SC2086 # the shell finds the files of the pattern
     case $1 in
     */*) ls -d $1 ;;
     *) ls ./*/$1 ./*/*/$1 src/*/*/$1 ;;
@@ -100,7 +104,8 @@ lost_routes() {
 }
 finds_nothing 'functions of the routes are in their files' lost_routes
 
-is_placed() { # FILE NAME: a function begins there, a struct has its body there, another word stands there
+is_placed() { # FILES NAME: a function begins there, a struct has its body there, another word stands there
+    # shellcheck disable=SC2086 # paths of files
     case $2 in
     *'()') grep -qE "^([a-zA-Z_].*[ *]|#define )${2%??}\\(" $1 ;;
     *' '*) grep -qE "(^|[^a-z_])$2 \\{" $1 ;;
@@ -108,6 +113,7 @@ is_placed() { # FILE NAME: a function begins there, a struct has its body there,
     esac
 }
 misplaced_names() {
+    # shellcheck disable=SC2086 # names of pages
     awk -f tests/pages/placed.awk $pages >"$TMP/placed"
     enough 10 "$TMP/placed" 'names that pages place in a file'
     while read -r page file name; do

@@ -182,7 +182,7 @@ unknown_marks() {
 }
 
 compare_lines() { # of blocks, where there are commands and they print what they printed for the page
-    if [ $is_pocl = no ] || ! grep -q '^run ' "$TMP/page"; then
+    if [ "$is_pocl" = no ] || ! grep -q '^run ' "$TMP/page"; then
         return
     fi
     sed 's/.*/line/' "$TMP/said" >>"$TMP/compared"
@@ -201,6 +201,7 @@ shown_text() { # the commands and lines of the page's blocks, and the lists that
     sed -n 's/^shown //p' "$TMP/page" | as_on_pages
     cat "$TMP/said"
     lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
+    # shellcheck disable=SC2086 # paths of lists
     [ -z "$lists" ] || cat $lists
 }
 
@@ -253,7 +254,7 @@ choose_pages() { # those of this part of the tests; `make test` takes a few
     few='tutorials/01-first-run.md tutorials/02-the-step-is-a-list.md'
     case ${YARD_TESTS:-all} in
     test) echo "$few" ;;
-    check) ls README.md tutorials/*.md | grep -vxF "$(echo "$few" | tr ' ' '\n')" ;;
+    check) printf '%s\n' README.md tutorials/*.md | grep -vxF "$(echo "$few" | tr ' ' '\n')" ;;
     *) ls README.md tutorials/*.md ;;
     esac
 }
@@ -290,6 +291,7 @@ count_compared() {
 prepare_copy
 look_at_devices
 : >"$TMP/compared"
+# shellcheck disable=SC2086 # paths of pages
 walk_all ${PAGES:-$(choose_pages)}
 look_at_pictures
 [ $is_pocl = yes ] || skip 'pages show what their commands print' 'platform 0 is not PoCL'

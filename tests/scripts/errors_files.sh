@@ -20,7 +20,7 @@
 save_model || exit 1 # errors.sh has checked that
 st=tests/data/gpt2-tiny.safetensors
 llmc=tests/data/llmc-tiny.bin
-server='--hardware data/hardware/server.txt'
+server=data/hardware/server.txt
 
 # ---- data ------------------------------------------------------------------------------------------------------------
 
@@ -71,7 +71,9 @@ refuse 2 'a.jsonl is a log that yard wrote, not a trace, which --trace writes: `
 refuse 2 'server.txt is not a step file' view data/hardware/server.txt
 refuse 2 'a.trace is a trace that yard wrote, not a log, which --log writes' plot "$others/a.trace"
 for command in 'sample --from' check 'train --init'; do
+    # shellcheck disable=SC2086 # a command and its option
     refuse 2 'a.trace is a trace that yard wrote, not a model that is read here' $command "$others/a.trace"
+    # shellcheck disable=SC2086 # a command and its option
     refuse 2 'a.jsonl is a log that yard wrote, not a model that is read here' $command "$others/a.jsonl"
 done
 refuse 2 'chain.txt is not a profile or a hardware description: ... of a step file, which --list takes' \
@@ -137,7 +139,7 @@ unharmed 'wrong models'
 below=$TMP/short.txt/x
 refuse_train 4 "cannot write --log $below: Not a directory" --log "$below"
 refuse_train 4 "cannot create $below: Not a directory" --trace "$below"
-refuse 4 "cannot make the folder $TMP/short.txt: a file of that name is in the way" train $short --save "$below"
+refuse 4 "cannot make the folder $TMP/short.txt: a file of that name is in the way" train --model tiny --save "$below"
 unharmed 'files that cannot be written'
 
 # ---- one file twice --------------------------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$T
 refuse 2 "$TMP/saved has 2 layers, and --model nano has 4: leave --model out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
 # stages are recorded, but not asked for
-yard train $short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
+train_short yard -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
 refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
@@ -263,24 +265,24 @@ cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
 cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
 cp "$TMP/planned" "$kinds/trace"
 name='a file of each kind is made'
-check "$name: a snapshot and a log" yard train $short --snapshot "$kinds/snap" --log "$kinds/log"
+check "$name: a snapshot and a log" train_short yard --snapshot "$kinds/snap" --log "$kinds/log"
 check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
 check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
 kept=$(cat "$kinds"/* | cksum)
 for file in "$kinds"/*; do
     name=${file##*/} over="$file would write over a file that is "
-    [ $name = log ] || refuse 2 "--log $over" train --model tiny --steps 2 --log "$file"
-    [ $name = trace ] || refuse 2 "--trace $over" train --model tiny --steps 2 --trace "$file"
-    [ $name = trace ] || refuse 2 "--trace $over" \
-        plan --model tiny --simulate $server --trace "$file"
-    [ $name = snap ] || refuse 2 'is not a snapshot file' train --model tiny --steps 2 --snapshot "$file"
-    if [ $name != png ] && [ $name != log ]; then
+    [ "$name" = log ] || refuse 2 "--log $over" train --model tiny --steps 2 --log "$file"
+    [ "$name" = trace ] || refuse 2 "--trace $over" train --model tiny --steps 2 --trace "$file"
+    [ "$name" = trace ] || refuse 2 "--trace $over" \
+        plan --model tiny --simulate --hardware "$server" --trace "$file"
+    [ "$name" = snap ] || refuse 2 'is not a snapshot file' train --model tiny --steps 2 --snapshot "$file"
+    if [ "$name" != png ] && [ "$name" != log ]; then
         refuse 2 "--png $over" plot "$kinds/log" --png "$file"
     fi
-    if [ $name != png ] && [ $name != trace ]; then
+    if [ "$name" != png ] && [ "$name" != trace ]; then
         refuse 2 "--png $over" view "$kinds/trace" --png "$file"
     fi
-    if [ $name != chrome ] && [ $name != trace ]; then
+    if [ "$name" != chrome ] && [ "$name" != trace ]; then
         refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
     fi
     refuse 2 "--output $over" profile --model tiny -o "$file"
@@ -290,7 +292,7 @@ same 'none of these files was touched, since each was of another kind than the o
     "$(cat "$kinds"/* | cksum)" "$kept"
 name='a file of the same kind as the output is replaced'
 check "$name: a log, a trace, a snapshot" \
-    yard train $short --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
+    train_short yard --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
 same "$name: the log has 3 steps and a validation, and nothing older" "$(grep -c loss "$kinds/log")" 4
 check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
 check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
@@ -399,8 +401,8 @@ refuse 2 '--devices (-d) takes P:D, ... not "0:0x4294967297"' train -d 0:0x42949
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=4294967297"' train --mesh dp=4294967297
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=-1"' train --mesh dp=-1
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=18446744073709551617"' \
-    plan --simulate $server --mesh dp=18446744073709551617
-refuse 2 'millions of tasks' plan --simulate $server --batch 1000000 --micro-batch 1
+    plan --simulate --hardware "$server" --mesh dp=18446744073709551617
+refuse 2 'millions of tasks' plan --simulate --hardware "$server" --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
     sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
     part="${1%% =*} takes"
@@ -420,7 +422,7 @@ hardware 'link upload = 22e9' 'expected `link LANE = BYTES_PER_SECOND LATENCY_SE
 refuse 2 '`wobble = 3`: unknown name' plan --model tiny --simulate --hardware "$TMP/server"
 hardware 'bandwidth = 1' 's in all by '
 for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan mem=0; do
-    refuse 2 '--what-if takes words such as' plan --model tiny --simulate $server --what-if "$word"
+    refuse 2 '--what-if takes words such as' plan --model tiny --simulate --hardware "$server" --what-if "$word"
 done
 unharmed 'numbers that do not fit'
 
@@ -494,7 +496,7 @@ nothing_raw 'check --json'
 edited="YARD_KERNELS=$TMP/cl"
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
 sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
-env $edited "$YARD" train $short >"$TMP/out" 2>"$TMP/err"
+yard_with "$edited" train --model tiny
 exit_code 'a kernel that does not compile ends the run' $? 1
 check "the compiler's own message has the file and its line" grep -q "$TMP/cl/loss.cl:$line" "$TMP/err"
 cp cl/loss.cl "$TMP/cl/loss.cl"
@@ -523,9 +525,10 @@ refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
 kept=$TMP/earlier
 save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace, one that goes on does not
-    check "$1 keeps a run" yard train $short --steps 4 "$1" "$2"
-    check "$1 warns that an earlier run will be replaced" warns "$3" train $short "$1" "$2"
-    check "--resume goes on with what $1 has kept" yard train $short --steps 4 --resume "$2" "$1" "$2"
+    check "$1 keeps a run" train_short yard --steps 4 "$1" "$2"
+    check "$1 warns that an earlier run will be replaced" warns "$3" \
+        train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 "$1" "$2"
+    check "--resume goes on with what $1 has kept" train_short yard --steps 4 --resume "$2" "$1" "$2"
     check "--resume does not warn of what $1 has kept" lacks 'earlier run' "$TMP/err"
 }
 save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove"

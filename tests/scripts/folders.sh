@@ -106,7 +106,9 @@ exit_code 'the trainer builds alone' $? 0
 check 'the trainer alone trains with the same bits' trains_alike "$TMP/whole"
 while read -r way; do
     name="the trainer alone with $way"
+    # shellcheck disable=SC2086 # options
     check "$name: the whole program trains so" train "$YARD" "$TMP/with" $way
+    # shellcheck disable=SC2086 # options
     check "$name trains" train "$TMP/yard" "$TMP/alone" $way
     check "$name has the same bits" same_bits "$TMP/with" "$TMP/alone"
     rm -rf "$TMP/with" "$TMP/alone"

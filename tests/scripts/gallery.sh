@@ -18,7 +18,7 @@ finds_nothing 'the step files are what data/gallery/gallery.sh write makes' othe
 
 other_schedules() {
     for kind in Half Min; do
-        python3 data/pytorch/v_schedules.py $kind 4 8 | cmp - data/pytorch/V-$kind.4.8.csv
+        python3 data/pytorch/v_schedules.py "$kind" 4 8 | cmp - "data/pytorch/V-$kind.4.8.csv"
     done
 }
 if command -v python3 >/dev/null; then

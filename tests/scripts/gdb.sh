@@ -42,6 +42,7 @@ run_gdb() { # BLOCK: its output, with a line "@ COMMAND" in front of what each p
     while read -r command; do
         set -- "$@" -ex "echo \n@ $command\n" -ex "$command"
     done <"$TMP/script"
+    # shellcheck disable=SC2086 # what the page starts gdb with
     timeout 300 gdb -q -batch -nx -iex "add-auto-load-safe-path $PWD" -ex 'set pagination off' -ex 'set confirm off' \
         -ex 'set width 0' "$@" $words >"$TMP/out" 2>&1 </dev/null
 }
@@ -55,6 +56,7 @@ for page in $PAGES; do
     ls "$TMP"/block.* 2>/dev/null | sort -t . -k 2 -n >"$TMP/blocks"
     enough 1 "$TMP/blocks" 'transcripts' >"$TMP/wrong"
     no_complaints "$TMP/wrong" "$page has transcripts"
+    # shellcheck disable=SC2013 # a path in each line
     for block in $(cat "$TMP/blocks"); do
         name="$page: $(words_of "$block")"
         run_gdb "$block"

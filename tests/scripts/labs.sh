@@ -25,6 +25,7 @@ command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not 
 copy_files "$tree" Makefile README.md cl data src tutorials tests
 
 change() { # PATCH [OPTION]: changes the tree
+    # shellcheck disable=SC2086 # no word, or one
     if without_marks "$1" | (cd "$tree" && patch -s -p1 --no-backup-if-mismatch ${2-}) >"$TMP/out" 2>&1; then
         return
     fi
@@ -34,6 +35,7 @@ change() { # PATCH [OPTION]: changes the tree
 
 # With the flags that the build has written down; warnings do not count.
 compile() { # PATCH: the files of src that it has changed are C
+    # shellcheck disable=SC2013 # a path in each line
     for file in $(sed -n 's|^+++ b/\(src/.*\.c\)$|\1|p' "$1"); do
         if (cd "$tree" && $flags -w -fsyntax-only "$file") >"$TMP/out" 2>&1; then
             continue

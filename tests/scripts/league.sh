@@ -44,6 +44,7 @@ attack() { # NAME WHAT WHY
 # ---- lists -----------------------------------------------------------------------------------------------------------
 
 models_own() { # OPTIONS...: the list, for the hardware that entries know
+    # shellcheck disable=SC2086 # options
     "${YARD:-./yard}" plan $BOARD --hardware data/hardware/server.txt "$@" --print-list
 }
 models_own >"$TMP/own.txt"

@@ -42,7 +42,6 @@ prints_with() { # VARIABLES 'TEXT' WORDS...: yard succeeds with these variables,
 mib=1048576
 shim="LD_PRELOAD=$TMP/shim.so"
 gpu="$shim SHIM_GPU=1 SHIM_MEMORY=12884901888 SHIM_PIECE=3221225472"
-tiny='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 
 # ---- budgets ---------------------------------------------------------------------------------------------------------
 
@@ -72,9 +71,9 @@ check "an integrated GPU has what a CPU has, of the host's memory: $own" \
 # A buffer may be missing only when it is filled, or only when filling it ends; a matrix or a parameter may be larger
 # than any allocation.
 refuse_with "$shim SHIM_FAIL=fill" 2 \
-    'device 0:0 cannot allocate ...(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model' $tiny -d 0:0
+    'device 0:0 cannot allocate ...(CL_MEM_OBJECT_ALLOCATION_FAILURE): use a smaller model' train --model tiny -d 0:0
 refuse_with "$shim SHIM_FAIL=finish" 2 \
-    'device 0:0 cannot allocate ...(CL_OUT_OF_RESOURCES): use a smaller model' $tiny -d 0:0
+    'device 0:0 cannot allocate ...(CL_OUT_OF_RESOURCES): use a smaller model' train --model tiny -d 0:0
 matrix='tensor attn.att ... of task attn.scores (layer 0...does not fit: the device allows 8.00 MiB in one piece'
 refuse_with "$gpu SHIM_PIECE=$((8 * mib))" 2 \
     "$matrix; use --attention flash, a smaller --micro-batch (if above 1) or --seq-len" \
@@ -92,21 +91,24 @@ check "NVIDIA's driver: of parts that overlap the newest is released first, and 
 # ---- work-groups -----------------------------------------------------------------------------------------------------
 
 refuse_with "$gpu" 2 'is a GPU, where --gemm own computes one work-item at a time: use --gemm clblast' \
-    $tiny --gemm own -d 0:0
+    train --model tiny --gemm own -d 0:0
 check 'our own products on a GPU run in a shape that is forced' \
-    prints_with "$gpu YARD_VEC=4" 'step 2/2' $tiny --gemm own -d 0:0
+    prints_with "$gpu YARD_VEC=4" 'step 2/2' \
+    train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 --gemm own -d 0:0
 
 # ---- memory of the host ----------------------------------------------------------------------------------------------
 
 # The host's slabs are buffers that the GPU can map: none is larger than its largest.
-swap='--model nano --batch 8 --micro-batch 2 --swap layer --steps 2 --sample-tokens 0 --val-batches 1 -d 0:0'
+swaps_with() { # VARIABLES: a training swaps and ends
+    prints_with "$1" 'step 2/2' train --model nano --batch 8 --micro-batch 2 --swap layer \
+        --steps 2 --sample-tokens 0 --val-batches 1 -d 0:0
+}
 losses_and_norms() { # of the steps that were printed: "step 1/2  loss 5.5352  norm  2.960", each in a line
     sed -n '/^step/s/  lr.*//p' "$TMP/out"
 }
-check 'a GPU swaps' prints_with "$gpu" 'step 2/2' train $swap
+check 'a GPU swaps' swaps_with "$gpu"
 losses_and_norms >"$TMP/large-slabs"
-check 'a GPU that swaps trains in smaller slabs' \
-    prints_with "$gpu SHIM_PIECE=$((3 * mib))" 'step 2/2' train $swap
+check 'a GPU that swaps trains in smaller slabs' swaps_with "$gpu SHIM_PIECE=$((3 * mib))"
 losses_and_norms >"$TMP/small-slabs"
 check 'a GPU that swaps has the same numbers in smaller slabs' cmp "$TMP/large-slabs" "$TMP/small-slabs"
 check 'the host of such a GPU has several slabs' \

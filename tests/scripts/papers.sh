@@ -18,7 +18,7 @@ finds_nothing 'each list has at most 40 lines' long_lists
 unused_lists() {
     for list in data/papers/*.txt; do
         grep -q "list=$list" data/gallery/entries || echo "no entry has $list"
-        grep -q "${list##*/}" $page || echo "$page does not name $list"
+        grep -q "${list##*/}" "$page" || echo "$page does not name $list"
     done
 }
 finds_nothing 'each list is in the gallery and on the page' unused_lists

@@ -61,7 +61,7 @@ for head in tied untied; do
         done
     done
     for file in data/pytorch/*.4.8.csv; do
-        trains "$(basename $file)" 4 $file
+        trains "$(basename "$file")" 4 "$file"
     done
 done
 finish

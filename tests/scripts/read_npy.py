@@ -5,6 +5,7 @@
                                             position
     read_npy.py FILE.npy SHAPE N T TEXT     the same of a batch: N tokens in rows of T, then N targets; each row is
                                             found in the file TEXT, a byte a token, and each target is the next byte
+    read_npy.py FILE.npy SHAPE saved FILE   the same of a parameter: FILE, a checkpoint, has the bytes of its values
 
 SHAPE is what the file must have, such as 4x2x32x32.  A .npy file, byte by byte:
 
@@ -51,10 +52,17 @@ def expect_batch(values, n, T, text):
         assert tokens + targets[-1:] in text, "row %d is not in the text: %r" % (first // T, tokens)
 
 
+def expect_saved(values, checkpoint):
+    part = struct.pack("<%df" % len(values), *values)
+    assert part in checkpoint, "the checkpoint has not these %d values" % len(values)
+
+
 shape, values = read(sys.argv[1])
 assert "x".join(map(str, shape)) == sys.argv[2], shape
 if sys.argv[3:] == ["shares"]:
     expect_shares(values, shape[-1])
+elif sys.argv[3:4] == ["saved"]:
+    expect_saved(values, open(sys.argv[4], "rb").read())
 elif sys.argv[3:]:
     expect_batch(values, int(sys.argv[3]), int(sys.argv[4]), open(sys.argv[5], "rb").read())
 print(len(values), min(values), max(values))

@@ -15,24 +15,26 @@ if [ ! -r "/proc/$$/task/$$/children" ]; then
     skip_all 'trainings that run in a child' 'this system does not list the children of a process in /proc'
 fi
 
-trainer() { # the child of the run in the background
+find_trainer() { # the child of the run in the background
     tr -d ' ' <"/proc/$child/task/$child/children" 2>"$TMP/none"
 }
 
 # ---- a signal to end -------------------------------------------------------------------------------------------------
 
+start_group() { # WORDS...: yard WORDS and its child are a group of processes, which $child names
+    start_command setsid "$YARD" "$@"
+}
+
 # A terminal sends SIGINT to the parent and to its child.  These are one signal for the run: a second one would end it
 # at once, and not print what these checks look for.
 for receiver in 'the parent' 'the parent and its child'; do
-    rm -f "$TMP/log" "$TMP/run.snap"
-    setsid "$YARD" $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart \
-        >"$TMP/out" 2>"$TMP/err" </dev/null &
-    child=$!
+    rm -f "$TMP/run.snap"
+    train_by start_group --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
     within 600 has_stored
     if [ "$receiver" = 'the parent' ]; then
         kill -INT "$child"
     else
-        kill -INT "-$child" # setsid has made a group of these two processes
+        kill -INT "-$child"
     fi
     name="--restart: SIGINT to $receiver"
     ended "$name" 130 '; the newest snapshot is of step '
@@ -49,7 +51,7 @@ done
 #     resumed     step 2 of run.snap; 1.494 s from the start to the first step:
 #                 open 0.003, read 0.009, verify 0.000, upload 0.023, devices and lists 1.459
 name='a run that is resumed'
-check "$name: it succeeds" yard $train --resume "$TMP/run.snap" --steps 1 --warmup 0
+check "$name: it succeeds" train_by yard --resume "$TMP/run.snap" --steps 1 --warmup 0
 seconds=$(sed -n 's/^resumed .*; \([0-9.]*\) s from the start.*/\1/p' "$TMP/out")
 check "$name: it tells what its first step waited for" [ -n "$seconds" ]
 seconds_of() { # PART: of the second line
@@ -66,14 +68,14 @@ check "$name: the parts of that time add up; all: $seconds, parts: $sum" \
 # ---- a child that dies -----------------------------------------------------------------------------------------------
 
 rm -f "$TMP/run.snap"
-start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
+train_by start --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --restart
 within 600 has_stored
-kill -KILL $(trainer)
+kill -KILL "$(find_trainer)"
 within 600 grep -q '^resumed' "$TMP/out"
 step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from step \([0-9]*\) of .*/\1/p' "$TMP/err")
 check '--restart: it goes on from the newest commit' grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 
-left=$(trainer)
+left=$(find_trainer)
 check '--restart: the parent has a child after a restart' [ -n "$left" ]
 kill -KILL "$child"
 wait "$child" 2>/dev/null
@@ -86,12 +88,12 @@ check '--restart: a parent that is killed leaves no child behind' within 60 has_
 check '--restart: the snapshot can be read after that' yard ckpt ls "$TMP/run.snap"
 
 rm -f "$TMP/run.snap"
-start $train --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
+train_by start --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap" --snapshot-every 1000 --restart \
     --trace "$TMP/traced"
 for death in 1 2 3 4; do # of the first child, and of those of three restarts
     within 600 has_trained
     rm -f "$TMP/log"
-    kill -KILL $(trainer)
+    kill -KILL "$(find_trainer)"
 done
 name='--restart without a commit'
 ended "$name" 1 'yard: given up after 3 restarts without a newer commit in'
@@ -104,16 +106,23 @@ done
 
 # ---- what is not restarted -------------------------------------------------------------------------------------------
 
-ends_at_once() { # CODE 'part of the sentence' OPTIONS: a run that is not restarted, however SIGCHLD was inherited
-    (trap '' CHLD && exec "$YARD" $train --snapshot "$TMP/run.snap" --restart $3) >"$TMP/out" 2>"$TMP/err"
+ignore_children() { # WORDS...: yard WORDS inherits that SIGCHLD is ignored; ends this shell
+    trap '' CHLD
+    exec "$YARD" "$@"
+}
+ends_at_once() { # CODE 'part of the sentence' OPTIONS...: a run that is not restarted
+    expected=$1
+    sentence=$2
+    shift 2
+    (train_by ignore_children --snapshot "$TMP/run.snap" --restart "$@") >"$TMP/out" 2>"$TMP/err"
     code=$?
-    exit_code "--restart $3: the exit code is $1" $code "$1"
-    check "--restart $3: it says '$2'" grep -qF -- "$2" "$TMP/err"
-    check "--restart $3: nothing is restarted" lacks 'yard: restart' "$TMP/err"
+    exit_code "--restart $*: the exit code is $expected" $code "$expected"
+    check "--restart $*: it says '$sentence'" grep -qF -- "$sentence" "$TMP/err"
+    check "--restart $*: nothing is restarted" lacks 'yard: restart' "$TMP/err"
 }
 ends_at_once 2 'unknown option --unknown' --unknown
-ends_at_once 3 '-d 99:0: there is no such device' '-d 99:0'
-ends_at_once 4 "no file matches $TMP/none/here; expected" "--data $TMP/none/here"
-ends_at_once 1 'the run is not restarted, since the same step would give the same bits' '--steps 60 --lr 1000 --clip 0'
+ends_at_once 3 '-d 99:0: there is no such device' -d 99:0
+ends_at_once 4 "no file matches $TMP/none/here; expected" --data "$TMP/none/here"
+ends_at_once 1 'the run is not restarted, since the same step would give the same bits' --steps 60 --lr 1000 --clip 0
 
 finish

@@ -15,14 +15,21 @@
 . tests/lib/mistakes.sh
 
 seeds=${SEEDS:-4}
-model="--model tiny --layers 8 --seq-len 16 --batch 8 --gemm own"
-four="-d 0:0x4 --mesh pp=4 --micro-batch 1"
 
-train() { # FOLDER [OPTION...]: trains the model, and saves it there
-    folder=$1
+of_one() { # VERB OPTION...: the verb of yard, for the model on one device, if no option names more
+    verb=$1
     shift
-    "$YARD" train $model --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$folder" "$@" \
-        >"$TMP/out" 2>"$TMP/err"
+    yard "$verb" --model tiny --layers 8 --seq-len 16 --batch 8 --gemm own "$@"
+}
+
+of_four() { # VERB OPTION...: the same on four devices
+    of_one "$@" -d 0:0x4 --mesh pp=4 --micro-batch 1
+}
+
+train_on() { # one|four FOLDER [OPTION...]: trains the model on so many devices, and saves it there
+    of=of_$1 folder=$2
+    shift 2
+    "$of" train --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$folder" "$@"
 }
 
 has_bits_of() { # FOLDER FOLDER
@@ -32,17 +39,17 @@ has_bits_of() { # FOLDER FOLDER
 trains_as() { # FOLDER [OPTION...]: on four devices with these options the model has the bits of the one in FOLDER
     expected=$1
     shift
-    train "$TMP/four" $four "$@" && has_bits_of "$TMP/four" "$expected"
+    train_on four "$TMP/four" "$@" && has_bits_of "$TMP/four" "$expected"
     code=$?
     rm -rf "$TMP/four"
-    return $code
+    return "$code"
 }
 
 # ---- one device ------------------------------------------------------------------------------------------------------
 
 for clip in 1 0; do
-    check "one device trains with --clip $clip" train "$TMP/one-clip$clip" --clip $clip
-    check "one device trains with --untied --clip $clip" train "$TMP/untied-clip$clip" --untied --clip $clip
+    check "one device trains with --clip $clip" train_on one "$TMP/one-clip$clip" --clip $clip
+    check "one device trains with --untied --clip $clip" train_on one "$TMP/untied-clip$clip" --untied --clip $clip
 done
 
 # ---- four devices ----------------------------------------------------------------------------------------------------
@@ -50,8 +57,8 @@ done
 # The other trainings of a schedule have delays 1 to 7.
 has_bits_with_delays() { # FILE: with $seeds delays more
     seed=8
-    while [ $seed -lt $((8 + seeds)) ]; do
-        trains_as "$TMP/one-clip1" --pipeline "$1" --delay-seed $seed || return 1
+    while [ "$seed" -lt $((8 + seeds)) ]; do
+        trains_as "$TMP/one-clip1" --pipeline "$1" --delay-seed "$seed" || return 1
         seed=$((seed + 1))
     done
 }
@@ -60,13 +67,14 @@ has_bits_with_passes() { # FILE DELAY FOLDER OPTION...: two checks with these pa
     schedule=$1 delay=$2 one=$3
     shift 3
     check "$schedule has the same bits with $*" trains_as "$one" --pipeline "$schedule" --delay-seed "$delay" "$@"
-    check "$schedule: the list is proved with $*" yard plan $model $four --pipeline "$schedule" "$@" --verify
+    check "$schedule: the list is proved with $*" of_four plan --pipeline "$schedule" "$@" --verify
 }
 
 for file in data/pytorch/*.csv; do
     case $file in
     *LoopedBFS*)
-        refuse 2 'LoopedBFS.4.8.csv, row 1, cell 17: "4B7"' train $model $four --pipeline "$file"
+        refuse 2 'LoopedBFS.4.8.csv, row 1, cell 17: "4B7"' \
+            train --model tiny --layers 8 -d 0:0x4 --mesh pp=4 --batch 8 --micro-batch 1 --pipeline "$file"
         continue ;;
     esac
     check "$file has the bits of one device" trains_as "$TMP/one-clip1" --pipeline "$file"
@@ -84,18 +92,20 @@ for file in data/pytorch/*.csv; do
 done
 
 # Two such pipelines, which share out all that ZeRO-3 shares.
-check 'one device trains with --grad-groups 2' train "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
+check 'one device trains with --grad-groups 2' train_on one "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
 for file in DualPipeV InterleavedZeroBubble; do
     name="$file with dp=2 and --zero 3"
-    check "$name trains" train "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
+    check "$name trains" train_on one "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
         --pipeline data/pytorch/$file.4.8.csv
     check "$name has the bits of one device" has_bits_of "$TMP/eight" "$TMP/one"
     rm -rf "$TMP/eight"
 done
 
 # The passes rewrite the list of a schedule too.
-for passes in '--recompute full' '--swap auto --device-mem 15M'; do
-    check "a schedule as a list is proved with $passes" \
-        yard plan --list data/pytorch/GPipe.4.8.csv $passes --simulate --verify
-done
+proved_as_list() { # OPTION...: of a pass
+    check "a schedule as a list is proved with $*" \
+        yard plan --list data/pytorch/GPipe.4.8.csv "$@" --simulate --verify
+}
+proved_as_list --recompute full
+proved_as_list --swap auto --device-mem 15M
 finish

@@ -18,7 +18,7 @@ unset DISPLAY WAYLAND_DISPLAY
 unset XDG_RUNTIME_DIR # where traces of simulations would be rather than in TMPDIR
 
 end_processes() { # what runs in the background ends with the test
-    for process in $viewer $child; do
+    for process in $viewer $child; do # an empty one is no word
         kill -CONT "$process" 2>/dev/null
         kill -KILL "$process" 2>/dev/null
     done
@@ -166,7 +166,10 @@ stop_at_work() { # the trainer is stopped while a task runs; between two tasks n
     return 1
 }
 
-"$YARD" $train --steps 100000000 --trace "$TMP/live.trace" --log "$TMP/live.jsonl" >"$TMP/train" 2>&1 </dev/null &
+run_apart() { # WORDS...: yard WORDS in place of this shell; $TMP/out and $TMP/err are of other commands
+    exec "$YARD" "$@" >"$TMP/train" 2>&1 </dev/null
+}
+train_by run_apart --steps 100000000 --trace "$TMP/live.trace" --log "$TMP/live.jsonl" &
 child=$!
 name='a trace is seen while it is written'
 check "$name: the trainer makes steps" within 60 has_more_lines 5
@@ -196,7 +199,7 @@ last_loss() { # of the log, or of what view --json has printed
 }
 name='the trace tells the loss that the log has'
 check "$name: a run is traced" \
-    yard $train --steps 5 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl"
+    train_by yard --steps 5 --val-share 0 --trace "$TMP/loss.trace" --log "$TMP/loss.jsonl"
 check "$name: the trace is shown" yard view "$TMP/loss.trace" --json
 in_log=$(last_loss "$TMP/loss.jsonl")
 in_trace=$(last_loss "$TMP/out")
@@ -209,7 +212,7 @@ check "$name: to 0.00001; log: $in_log, trace: $in_trace" \
 # A window follows the trainer: moves, zooms, clicks, stops it, takes a picture and quits; sets: viewer.
 smoke() { # DISPLAY
     cd "$TMP" || return 1
-    export DISPLAY=:$1
+    export DISPLAY=":$1"
     "$YARD" view "$TMP/live.trace" 2>"$TMP/err" &
     viewer=$!
     trap 'kill -KILL $viewer 2>/dev/null' EXIT

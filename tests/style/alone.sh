@@ -12,6 +12,7 @@ needs_others() { # headers that do not compile alone
     ls src/*/*/*.h >"$TMP/headers"
     enough 50 "$TMP/headers" 'headers'
     while read -r header; do
+        # shellcheck disable=SC2086 # options of a compiler
         ${CC:-cc} $words -fsyntax-only -x c "$header" >"$TMP/said" 2>&1 ||
             sed -n "s|.*error|$header alone: error|p" "$TMP/said"
     done <"$TMP/headers"

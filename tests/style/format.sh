@@ -20,8 +20,10 @@ sources="src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl
 
 # ---- width -----------------------------------------------------------------------------------------------------------
 
+# shellcheck disable=SC2086 # patterns of files
 finds_nothing 'lines have at most 120 characters' awk -v most=120 -f tests/style/long_lines.awk $sources
 
+# shellcheck disable=SC2086 # patterns of files
 finds_nothing 'titles of sections end at column 120' awk -v margin=120 -f tests/style/banners.awk $sources
 
 # ---- layout ----------------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ functions_of() { # static FILE..., or public FILE...: "NAME FILE:LINE" of each s
     awk -v of="$of" -f tests/style/function_names.awk "$@" | sort
 }
 shadows() { # 'PUBLIC...' FILE...: static functions of the files that have the name of a function in a file PUBLIC
+    # shellcheck disable=SC2086 # paths of files
     functions_of public $1 >"$TMP/public"
     enough 1000 "$TMP/public" 'public functions'
     shift

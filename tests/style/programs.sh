@@ -22,7 +22,9 @@ builtin='. : [ break cd command continue echo eval exec exit export kill printf 
 
 # The recipe  $(Q)$(CC) -c -o $@ $(filter %.c,$^)  becomes  $X -c -o $X $X  of the shell.
 recipes() { # of the Makefile and what it reads: lines that begin with a tab, and what stands in $(shell ...)
+    # shellcheck disable=SC2086 # names of files
     awk '/^\t/ { print substr($0, 2) }' $makefiles
+    # shellcheck disable=SC2086 # names of files
     sed 's/\$([A-Z_]*)/$X/g' $makefiles | grep -o '\$(shell [^)]*' | sed 's/.*(shell //'
 }
 without_make() { # make's variables and functions become a variable of the shell
@@ -41,6 +43,7 @@ done
 
 scripts=$(ls tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh \
     src/make/*.sh 2>/dev/null)
+# shellcheck disable=SC2086 # paths of scripts
 awk -f tests/style/commands.awk $scripts >"$TMP/words"
 (cd "$TMP" && awk -f "$OLDPWD/tests/style/commands.awk" Makefile README.md tutorials/*.md) >>"$TMP/words"
 
@@ -74,7 +77,7 @@ runs_alone() { # WORDS...: they succeed, and find all that they call
     env PATH="$TMP/bin" TMP="$TMP/own" CC=cc "$@" >"$TMP/log" 2>&1 </dev/null
     code=$?
     grep -e 'not found' -e '^not ok' "$TMP/log" >"$TMP/err"
-    [ $code -eq 0 ] && [ ! -s "$TMP/err" ]
+    [ "$code" -eq 0 ] && [ ! -s "$TMP/err" ]
 }
 
 for script in scripts/labs pages/pages; do

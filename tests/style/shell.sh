@@ -11,6 +11,7 @@ graders=
 for grader in tutorials/labs/*/grade tutorials/labs/*/predict; do
     [ ! -f "$grader" ] || graders="$graders $grader" # a student's copy has none
 done
+# shellcheck disable=SC2086 # paths of scripts
 finds_nothing 'functions of scripts say what they set for others' \
     awk -f tests/style/sets.awk tests/*/*.sh tutorials/labs/*.sh tutorials/labs/lib/*.sh \
     data/gallery/*.sh $graders
@@ -22,6 +23,7 @@ for script in tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/*.sh data/galler
     [ ! -f "$script" ] || scripts="$scripts $script"
 done
 [ ! -f .ci/run ] || scripts="$scripts .ci/run"
+# shellcheck disable=SC2086 # paths of scripts
 shellcheck --format=gcc $scripts >"$TMP/wrong" 2>&1
 no_complaints "$TMP/wrong" 'shellcheck finds nothing in the scripts'
 finish

@@ -45,6 +45,7 @@ while read -r variables; do
     if [ $nth -eq $sound ]; then
         waits=whole
     fi
+    # shellcheck disable=SC2086 # names of variables
     table $nth $waits $variables
 done <<'LISTS'
 n=8 lanes=2 keep=0

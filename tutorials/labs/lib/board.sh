@@ -97,6 +97,7 @@ mean() { # FUNCTION ARGUMENT...: prints the mean over all draws, in ms
 }
 
 simulate_options() { # OPTIONS NTH
+    # shellcheck disable=SC2086 # options
     judge plan --config "$1" $BOARD $BUDGET --hardware "$own/hardware.$2" --simulate --verify --json \
         >"$own/answer" 2>"$own/said" || reject "$(said "$own/said")"
 }
@@ -142,6 +143,7 @@ own_list() { # OPTIONS NTH [OPTION...]: prints the model's own list
     options=$1
     hardware=$own/hardware.$2
     shift 2
+    # shellcheck disable=SC2086 # options
     judge plan --config "$options" $BOARD --device-mem 1024G --hardware "$hardware" --print-list "$@" 2>"$own/said"
 }
 
@@ -174,6 +176,7 @@ simulate_list() { # LIST NTH
     if [ "$2" = 1 ]; then
         cp "$own/judged.txt" "$own/first"
     fi
+    # shellcheck disable=SC2086 # options
     judge plan --list "$own/judged.txt" --like "$own/model.$2" --clip 0 $BUDGET --simulate --verify --json \
         >"$own/answer" 2>"$own/said" || reject "$(said "$own/said")"
 }
@@ -238,6 +241,7 @@ run_pass() { # prints the list that the program of the unpacked pass hands over;
     sed -n 's/^#[=+] *//p' "$own/entry" >"$TMP/stage/league/options"
     chmod -R a+rX "$TMP/new" "$TMP/stage/league"
     {
+        # shellcheck disable=SC2086 # options
         sh $lib/sandbox.sh "$TMP/stage" "$TMP/new" $BOARD $BUDGET --hardware league/hardware.txt \
             --config league/options --print-list 2>&1 >&3 3>&- | head -c 100000 >"$own/words"
     } 3>&1 | head -c $((most + 1))

@@ -9,6 +9,7 @@
 
 copy_tree() { # TO
     rm -rf "$1"
+    # shellcheck disable=SC2046,SC2010 # files of the project, whose names have no spaces
     (cd "$TOP" && copy_files "$1" $(ls -d ./* .clang-format .gitignore | grep -v '^\./build$\|^\./yard'))
     find "$1"/tutorials/labs/[0-9]* -type f ! -name README.md -exec rm {} +
     find "$1"/tutorials/labs/[0-9]* -type d -empty -delete

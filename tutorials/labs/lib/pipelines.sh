@@ -11,7 +11,9 @@ must_match_plans() { # ORDER period|bytes|both
             micros=$(draw 1 $((3 * stages)))
             plan="plan --model tiny --layers $stages --batch $micros --micro-batch 1 --mesh pp=$stages
                    --pipeline $1 --clip 0 --hardware $TOP/data/hardware/server.txt --simulate --json"
+            # shellcheck disable=SC2086 # the words of a command
             must_run $plan
+            # shellcheck disable=SC2086 # the words of a command
             reference $plan
             what="$1, $stages stages, $micros micro-batches"
             [ "$2" = bytes ] || must_match_fields "$what: step_ms" step_ms "$TMP/out" "$TMP/reference.out"

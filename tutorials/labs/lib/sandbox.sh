@@ -115,6 +115,7 @@ run_inside() { # JUDGE'S-USER TREE NEW ARGUMENT...
     if [ "${1-}" = --nothing ]; then # for works()
         program=true
     fi
+    # shellcheck disable=SC2086 # options of setpriv
     exec env -i PATH=/usr/bin:/bin HOME=/work TMPDIR=/tmp LC_ALL=C \
         prlimit --as="$MEMORY" --nproc="$PROCESSES" --fsize="$FILE" --cpu="$SECONDS_OF_ONE" --core=0 \
         setpriv $as --bounding-set=-all --inh-caps=-all --no-new-privs \
