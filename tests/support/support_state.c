@@ -128,7 +128,7 @@ void read_all_tensors(const char *path)
 
 static void add_range(struct snapfile_plan *plan, size_t *cap, struct state_range range)
 {
-    plan->ranges = grow(plan->ranges, cap, plan->n + 1, sizeof *plan->ranges);
+    GROW(plan->ranges, *cap, plan->n + 1);
     plan->ranges[plan->n++] = range;
 }
 

@@ -37,7 +37,7 @@ static struct node *new_node(struct tree *tree, bool is_folder)
 {
     struct node *node = allocate(1, sizeof *node);
     node->is_folder = is_folder;
-    tree->nodes = grow(tree->nodes, &tree->cap_nodes, tree->n_nodes + 1, sizeof *tree->nodes);
+    GROW(tree->nodes, tree->cap_nodes, tree->n_nodes + 1);
     tree->nodes[tree->n_nodes++] = node;
     return node;
 }
@@ -63,7 +63,7 @@ static void set_name(struct names *names, const char *text, struct node *node)
 {
     struct name *name = find_name(names, text);
     if (!name) {
-        names->name = grow(names->name, &names->cap, names->n + 1, sizeof *names->name);
+        GROW(names->name, names->cap, names->n + 1);
         name = &names->name[names->n++];
         name->text = copy_string(text);
     }
@@ -106,7 +106,7 @@ static struct node *parent_of(struct tree *tree, const char *path)
 
 static struct change *new_change(struct tree *tree, struct node *folder)
 {
-    tree->changes = grow(tree->changes, &tree->cap_changes, tree->n_changes + 1, sizeof *tree->changes);
+    GROW(tree->changes, tree->cap_changes, tree->n_changes + 1);
     struct change *change = &tree->changes[tree->n_changes++];
     *change = (struct change){.folder = folder};
     return change;

@@ -25,7 +25,7 @@ void free_table(struct table *table)
 
 void add_row(struct table *table, const struct cell *cells)
 {
-    table->cells = grow(table->cells, &table->cap, (table->n + 1) * table->n_columns, sizeof *table->cells);
+    GROW(table->cells, table->cap, (table->n + 1) * table->n_columns);
     struct cell *row = &table->cells[table->n * table->n_columns];
     for (size_t i = 0; i < table->n_columns; i++) {
         row[i] = cells[i];

@@ -132,7 +132,7 @@ void undo_edit(struct edit *edit)
 /* Notes in the journal n bytes that are about to change. */
 static void remember(struct edit *edit, void *where, size_t n)
 {
-    edit->journal = grow(edit->journal, &edit->cap_changes, edit->n_changes + 1, sizeof *edit->journal);
+    GROW(edit->journal, edit->cap_changes, edit->n_changes + 1);
     struct change *change = &edit->journal[edit->n_changes++];
     CHECK(n <= sizeof change->old, "a change of %zu bytes", n);
     change->where = where;
@@ -319,7 +319,7 @@ struct task *repeat_task(struct edit *edit, const struct task *task)
 void drop_task(struct edit *edit, struct task *task)
 {
     take_out(edit, task);
-    edit->dropped = grow(edit->dropped, &edit->cap_dropped, edit->n_dropped + 1, sizeof *edit->dropped);
+    GROW(edit->dropped, edit->cap_dropped, edit->n_dropped + 1);
     edit->dropped[edit->n_dropped++] = task;
 }
 

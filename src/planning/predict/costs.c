@@ -16,7 +16,7 @@ struct costs *new_costs(const char *label)
 
 void add_task_cost(struct costs *costs, struct task_cost cost)
 {
-    costs->tasks = grow(costs->tasks, &costs->cap_tasks, costs->n_tasks + 1, sizeof *costs->tasks);
+    GROW(costs->tasks, costs->cap_tasks, costs->n_tasks + 1);
     costs->tasks[costs->n_tasks++] = cost;
 }
 

@@ -87,7 +87,7 @@ static void add_to_link(struct simulator *simulator, const struct link *link, st
     if (!link)
         return;
     struct link_copies *on = &simulator->on_link[link->index];
-    on->lanes = grow(on->lanes, &on->cap, on->n + 1, sizeof *on->lanes);
+    GROW(on->lanes, on->cap, on->n + 1);
     on->lanes[on->n++] = copy;
 }
 
@@ -223,7 +223,7 @@ static void release(struct simulator *simulator, int i, int iteration)
         int ahead = simulator->waits[k].next_step ? 1 : 0;
         for (int later = iteration; later + ahead < simulator->opened; later++) {
             if (later > iteration && !skipped(simulator, node_of(simulator, later, i)))
-                break; /* from here on the waits are for that run */
+                break; /* from here on the waits are for that instance */
             end_wait(simulator, node_of(simulator, later + ahead, simulator->waits[k].consumer));
         }
     }
@@ -346,8 +346,8 @@ static void open_iteration(struct simulator *simulator)
     struct simulation *result = simulator->result;
     struct iteration *state = &simulator->iterations[iteration];
     size_t n_moments = (size_t)simulator->opened * (size_t)simulator->n;
-    result->moments = grow(result->moments, &simulator->cap_moments, n_moments, sizeof *result->moments);
-    simulator->unmet = grow(simulator->unmet, &simulator->cap_unmet, n_moments, sizeof *simulator->unmet);
+    GROW(result->moments, simulator->cap_moments, n_moments);
+    GROW(simulator->unmet, simulator->cap_unmet, n_moments);
     if (iteration > 0)
         state->issue_begin = fmax(simulator->now, simulator->iterations[iteration - 1].issue_begin +
                                                       simulator->n * simulator->issue_seconds);

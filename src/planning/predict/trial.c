@@ -47,7 +47,7 @@ static struct task_kind *find_timed_kind(struct timings *timings, const struct t
     for (size_t i = 0; i < timings->n; i++)
         if (is_alike(&timings->kinds[i].cost, &cost))
             return &timings->kinds[i];
-    timings->kinds = grow(timings->kinds, &timings->cap, timings->n + 1, sizeof *timings->kinds);
+    GROW(timings->kinds, timings->cap, timings->n + 1);
     timings->kinds[timings->n++] = (struct task_kind){.cost = cost};
     return &timings->kinds[timings->n - 1];
 }
@@ -70,12 +70,12 @@ static void add_timing(void *context, const struct list *list, const struct task
     if (flight->iteration <= WARM_UP)
         return;
     struct samples *took = &find_timed_kind(timings, task)->took;
-    took->ns = grow(took->ns, &took->cap, took->n + 1, sizeof *took->ns);
+    GROW(took->ns, took->cap, took->n + 1);
     took->ns[took->n++] = (double)(flight->end - flight->start);
     struct samples *gaps = &timings->gaps[task->lane->kind];
     uint64_t before = timings->lane_end[task->lane->index];
     if (before && !waits_for_others(task) && flight->start >= before) {
-        gaps->ns = grow(gaps->ns, &gaps->cap, gaps->n + 1, sizeof *gaps->ns);
+        GROW(gaps->ns, gaps->cap, gaps->n + 1);
         gaps->ns[gaps->n++] = (double)(flight->start - before);
     }
     timings->lane_end[task->lane->index] = flight->end;

@@ -68,7 +68,7 @@ struct audit *open_audit(struct list *list)
     audit->begun = now_ns();
     for (struct device *device = machine->devices; device <= machine->host; device++)
         for (size_t k = 0; k < device->n_slabs; k++) {
-            audit->images = grow(audit->images, &audit->cap, audit->n + 1, sizeof *audit->images);
+            GROW(audit->images, audit->cap, audit->n + 1);
             struct image *image = &audit->images[audit->n++];
             size_t n = device->slabs[k].bytes / ELEMENT_BYTES;
             image->device = device;

@@ -13,7 +13,7 @@ static size_t cut_cell(struct strip *strip, size_t at)
 {
     if (strip->n == 0) {
         struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
-        strip->cells = grow(strip->cells, &strip->cap, strip->n + 1, sizeof *strip->cells);
+        GROW(strip->cells, strip->cap, strip->n + 1);
         strip->cells[strip->n++] = whole;
     }
     size_t i = lower_bound(&at, strip->cells, strip->n, sizeof *strip->cells, ends_up_to);

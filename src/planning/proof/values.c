@@ -205,7 +205,7 @@ static void write_stretch(struct strip *strips, const struct task *task, size_t 
 
 static void add_stretch(struct values *values, struct stretch stretch)
 {
-    values->stretches = grow(values->stretches, &values->cap, values->n + 1, sizeof *values->stretches);
+    GROW(values->stretches, values->cap, values->n + 1);
     values->stretches[values->n++] = stretch;
 }
 

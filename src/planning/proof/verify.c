@@ -85,7 +85,7 @@ static struct problem *describe_conflict(const struct list *list, int first, int
 
 static void add_pair(struct proof *proof, int first, int second)
 {
-    proof->pairs = grow(proof->pairs, &proof->cap_pairs, proof->n_pairs + 1, sizeof *proof->pairs);
+    GROW(proof->pairs, proof->cap_pairs, proof->n_pairs + 1);
     proof->pairs[proof->n_pairs++] = (struct pair){first, second};
 }
 
@@ -108,7 +108,7 @@ static void need_order(struct proof *proof, int touch, int node, const struct te
 /* Adds the touch that has the index `before` as the one before it; returns the index of the new touch. */
 static int add_touch(struct proof *proof, int node, int before, const struct tensor *storage)
 {
-    proof->touches = grow(proof->touches, &proof->cap_touches, proof->n_touches + 1, sizeof *proof->touches);
+    GROW(proof->touches, proof->cap_touches, proof->n_touches + 1);
     proof->touches[proof->n_touches++] = (struct cell_touch){.node = node, .before = before, .storage = storage};
     return (int)proof->n_touches - 1;
 }

@@ -90,12 +90,12 @@ static void take_record(struct trace_follow *follow, uint64_t number, const stru
     if (again->task >= trace->header.n_tasks || again->step == 0 || (ended && record->start > record->end))
         fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", follow->file->path, number);
     if (ended) {
-        trace->records = grow(trace->records, &follow->cap_records, trace->n_records + 1, sizeof *trace->records);
+        GROW(trace->records, follow->cap_records, trace->n_records + 1);
         trace->records[trace->n_records++] = *record;
         return;
     }
     size_t n = trace->n_unfinished;
-    follow->number = grow(follow->number, &follow->cap_number, n + 1, sizeof *follow->number);
+    GROW(follow->number, follow->cap_number, n + 1);
     follow->number[n++] = number;
     trace->unfinished =
         grow(trace->unfinished, &follow->cap_unfinished, trace->n_unfinished + 1, sizeof *trace->unfinished);
@@ -145,7 +145,7 @@ static void take_records(struct trace_follow *follow, uint64_t next)
     do {
         size_t n = trace->n_unfinished;
         for (int room = SLOTS; next < trace->header.head && room > 0; room--) {
-            follow->number = grow(follow->number, &follow->cap_number, n + 1, sizeof *follow->number);
+            GROW(follow->number, follow->cap_number, n + 1);
             follow->number[n++] = next;
             next++;
         }

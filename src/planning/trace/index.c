@@ -225,7 +225,7 @@ static void take_pause(struct trace *trace, const struct trace_record *record, s
             return;
         pause.before = last->before + (last->end - last->start);
     }
-    trace->pauses = grow(trace->pauses, &trace->cap_pauses, trace->n_pauses + 1, sizeof *trace->pauses);
+    GROW(trace->pauses, trace->cap_pauses, trace->n_pauses + 1);
     trace->pauses[trace->n_pauses++] = pause;
 }
 
@@ -255,14 +255,14 @@ static void forget_records(struct trace *trace, size_t first)
 
 static void take_bar(struct bars *bars, const struct trace_record *record, size_t nth)
 {
-    bars->items = grow(bars->items, &bars->cap, bars->n + 1, sizeof *bars->items);
+    GROW(bars->items, bars->cap, bars->n + 1);
     struct bar *bar = &bars->items[bars->n++];
     *bar = (struct bar){.start = record->start, .end = record->end, .record = (uint32_t)nth, .task = record->task};
     if (bars->n > 1) {
         const struct bar *before = bar - 1;
         bar->busy = before->busy + (before->end - before->start);
     }
-    bars->starts = grow(bars->starts, &bars->cap_starts, bars->n, sizeof *bars->starts);
+    GROW(bars->starts, bars->cap_starts, bars->n);
     bars->starts[bars->n - 1] = bar->start;
 }
 
@@ -273,7 +273,7 @@ void trace_index(struct trace *trace, size_t first)
         const struct trace_record *record = &trace->records[i];
         struct runs *runs = &trace->runs[record->task];
         take_bar(&trace->bars[trace->tasks[record->task].lane], record, i);
-        runs->record = grow(runs->record, &runs->cap, runs->n + 1, sizeof *runs->record);
+        GROW(runs->record, runs->cap, runs->n + 1);
         runs->record[runs->n++] = i;
         take_step(trace, record);
         if (record->flags & TRACE_AFTER_PAUSE)

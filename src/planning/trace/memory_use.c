@@ -83,7 +83,7 @@ static uint64_t find_start(const struct trace *trace, size_t first)
 
 static void add_amount(struct memory_use *use, struct amount amount)
 {
-    use->amounts = grow(use->amounts, &use->cap, use->n + 1, sizeof *use->amounts);
+    GROW(use->amounts, use->cap, use->n + 1);
     use->amounts[use->n++] = amount;
 }
 
@@ -106,7 +106,7 @@ static void forget_amounts(struct trace *trace, uint64_t from)
 
 static void add_change(struct memory_changes *all, struct memory_change change)
 {
-    all->items = grow(all->items, &all->cap, all->n + 1, sizeof *all->items);
+    GROW(all->items, all->cap, all->n + 1);
     all->items[all->n++] = change;
 }
 
@@ -158,7 +158,7 @@ static struct memory_changes collect_changes(const struct trace *trace, uint64_t
         size_t k = first[tensor->list], n = steps->n - k;
         if (tensor->n_uses == 0 || n == 0)
             continue;
-        lives = grow(lives, &cap, n, sizeof *lives);
+        GROW(lives, cap, n);
         fill_lives(trace, tensor, &steps->items[k], n, lives);
         add_changes(&all, tensor, lives, n, from);
     }
@@ -179,8 +179,8 @@ static uint64_t sum_amount(const struct amount *amount)
 static void update_sums(struct memory_use *use, size_t i)
 {
     size_t first = i / AMOUNTS_IN_BLOCK * AMOUNTS_IN_BLOCK;
-    use->sums = grow(use->sums, &use->cap_sums, use->n, sizeof *use->sums);
-    use->blocks = grow(use->blocks, &use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK), sizeof *use->blocks);
+    GROW(use->sums, use->cap_sums, use->n);
+    GROW(use->blocks, use->cap_blocks, ceil_div(use->n, AMOUNTS_IN_BLOCK));
     for (; i < use->n; i++)
         use->sums[i] = (struct amount_sum){use->amounts[i].clock, sum_amount(&use->amounts[i])};
     for (i = first; i < use->n; i++) {
@@ -320,7 +320,7 @@ size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock
     for (size_t i = 0; i < trace->header.n_tensors; i++) {
         const struct trace_tensor *tensor = &trace->tensors[i];
         if (tensor->device == device && is_alive(trace, tensor, clock)) {
-            *tensors = grow(*tensors, &cap, n + 1, sizeof **tensors);
+            GROW(*tensors, cap, n + 1);
             (*tensors)[n++] = tensor;
         }
     }

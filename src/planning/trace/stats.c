@@ -245,7 +245,7 @@ static struct layer_beside *sums_of_layer(struct layers_beside *layers, int32_t 
     for (size_t i = 0; i < layers->n; i++)
         if (layers->items[i].layer == layer)
             return &layers->items[i];
-    layers->items = grow(layers->items, &layers->cap, layers->n + 1, sizeof *layers->items);
+    GROW(layers->items, layers->cap, layers->n + 1);
     struct layer_beside *added = &layers->items[layers->n++];
     *added = (struct layer_beside){.layer = layer};
     return added;
@@ -361,7 +361,7 @@ struct trace_path trace_critical_path(const struct trace *trace, const struct tr
             ready = MAX(trace->records[before].end, path.start);
         ready = MIN(ready, to); /* clocks of two devices may disagree a little: no time counts twice */
         uint64_t from = MIN(MAX(trace->records[i].start, ready), to);
-        path.hops = grow(path.hops, &path.cap, path.n + 1, sizeof *path.hops);
+        GROW(path.hops, path.cap, path.n + 1);
         path.hops[path.n++] = (struct trace_hop){(size_t)i, ready, from, to};
         to = ready;
         i = before;

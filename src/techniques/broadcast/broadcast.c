@@ -132,7 +132,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
         };
         parent = SOURCE;
     }
-    message->hops = grow(message->hops, &message->cap, message->n + 1, sizeof *message->hops);
+    GROW(message->hops, message->cap, message->n + 1);
     message->hops[message->n++] = (struct hop){.copy = copy, .parent = parent};
 }
 

@@ -165,7 +165,7 @@ static struct entries collect_checkpoints(const char *folder)
         const char *digits = step_in_name(found->d_name);
         if (!digits)
             continue;
-        all.items = grow(all.items, &all.cap, all.n + 1, sizeof *all.items);
+        GROW(all.items, all.cap, all.n + 1);
         struct entry *entry = &all.items[all.n++];
         *entry = (struct entry){.path = join_path(folder, found->d_name), .step = (uint32_t)strtoul(digits, NULL, 10)};
         entry->problem = attempt(read_entry, entry);

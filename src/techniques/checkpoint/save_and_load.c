@@ -42,7 +42,7 @@ void load_checkpoint(struct model *model, struct checkpoint *checkpoint, enum lo
         const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         if (wanted == LOAD_PARAMETERS && tensor->role != KEPT_VALUE)
             continue;
-        values = grow(values, &cap, tensor_elements(tensor), sizeof *values);
+        GROW(values, cap, tensor_elements(tensor));
         read_kept(checkpoint, i, values);
         uint64_t begun = now_ns();
         write_param(model, tensor->param, tensor->role, values);

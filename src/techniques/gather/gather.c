@@ -81,7 +81,7 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
 
 static void add_window(struct window_list *list, struct read_window *window)
 {
-    list->items = grow(list->items, &list->cap, list->n + 1, sizeof *list->items);
+    GROW(list->items, list->cap, list->n + 1);
     list->items[list->n++] = window;
 }
 
@@ -106,7 +106,7 @@ static void add_to_window(struct survey *survey, struct task *task, struct tenso
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
     if (window->n == 0 || window->readers[window->n - 1] != task) {
-        window->readers = grow(window->readers, &window->cap, window->n + 1, sizeof *window->readers);
+        GROW(window->readers, window->cap, window->n + 1);
         window->readers[window->n++] = task;
     }
 }
@@ -123,7 +123,7 @@ static bool is_of_update(const struct task *task)
 
 static void list_tensor(struct tensor_list *list, struct tensor *tensor)
 {
-    list->items = grow(list->items, &list->cap, list->n + 1, sizeof *list->items);
+    GROW(list->items, list->cap, list->n + 1);
     list->items[list->n++] = tensor;
 }
 

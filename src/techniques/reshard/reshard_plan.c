@@ -87,7 +87,7 @@ struct copies plan_copies(const struct kept_tensor *from, const struct kept_tens
         struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};
         copy.from_offset = from_side->done[from_side->now];
         copy.to_offset = to_side->done[to_side->now];
-        plan.items = grow(plan.items, &plan.cap, plan.n + 1, sizeof *plan.items);
+        GROW(plan.items, plan.cap, plan.n + 1);
         plan.items[plan.n++] = copy;
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;

@@ -118,7 +118,7 @@ PRINTF_LIKE(2, 3) static void note_damage(struct snapfile *snapfile, const char 
     struct single_file *base = &snapfile->base;
     va_list arguments;
     va_start(arguments, format);
-    base->damage = grow(base->damage, &base->cap_damage, base->n_damage + 1, sizeof *base->damage);
+    GROW(base->damage, base->cap_damage, base->n_damage + 1);
     base->damage[base->n_damage++] = format_arguments(format, arguments);
     va_end(arguments);
 }

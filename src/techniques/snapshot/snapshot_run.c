@@ -68,8 +68,7 @@ static void commit_iteration(void *context, const struct task *task, uint32_t it
     if (!snapfile_finish(snapshot_run->file, iteration, sound, &times))
         return;
     pthread_mutex_lock(&snapshot_run->lock);
-    snapshot_run->commits = grow(snapshot_run->commits, &snapshot_run->cap_commits, snapshot_run->n_commits + 1,
-                                 sizeof *snapshot_run->commits);
+    GROW(snapshot_run->commits, snapshot_run->cap_commits, snapshot_run->n_commits + 1);
     snapshot_run->commits[snapshot_run->n_commits++] = times;
     pthread_mutex_unlock(&snapshot_run->lock);
 }
@@ -105,7 +104,7 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
         CHECK(bytes == payload_bytes(&task->extra.state), "%zu bytes are stored of %zu elements", bytes,
               task->extra.state.elements.end - task->extra.state.elements.begin);
         snapshot_run->payload[i] = plan->n;
-        plan->ranges = grow(plan->ranges, &cap, plan->n + 1, sizeof *plan->ranges);
+        GROW(plan->ranges, cap, plan->n + 1);
         plan->ranges[plan->n++] = task->extra.state;
     }
 }

@@ -37,7 +37,7 @@ static void note_arrival(struct arrivals *arrivals, const struct tensor *storage
     for (int i = *last; i != NONE; i = arrivals->items[i].before)
         if (arrivals->items[i].begin <= begin && end <= arrivals->items[i].end)
             return;
-    arrivals->items = grow(arrivals->items, &arrivals->cap, arrivals->n + 1, sizeof *arrivals->items);
+    GROW(arrivals->items, arrivals->cap, arrivals->n + 1);
     struct arrival *new = &arrivals->items[arrivals->n++];
     *new = (struct arrival){.begin = begin, .end = end, .before = *last};
     *last = (int)arrivals->n - 1;

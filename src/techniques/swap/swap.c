@@ -83,7 +83,7 @@ static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int 
 static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t uses_before, int begin, int end)
 {
     const struct use_range found = uses_of(gaps->uses, tensor);
-    gaps->items = grow(gaps->items, &gaps->cap, gaps->n + 1, sizeof *gaps->items);
+    GROW(gaps->items, gaps->cap, gaps->n + 1);
     struct gap *gap = &gaps->items[gaps->n++];
     *gap = (struct gap){
         .tensor = tensor,

@@ -50,7 +50,7 @@ static void sort_by_clock(struct swapper *swapper, const struct span *spans)
         }
         order[at] = task;
         if (at > i) {
-            swapper->moves = grow(swapper->moves, &cap, swapper->n_moves + 1, sizeof *swapper->moves);
+            GROW(swapper->moves, cap, swapper->n_moves + 1);
             swapper->moves[swapper->n_moves++] = (struct task_move){task, order[at - 1]};
         }
     }

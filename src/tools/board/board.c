@@ -196,7 +196,7 @@ static void note_stands(struct board *board)
     struct stand *stands = allocate(list->n, sizeof *stands);
     for (size_t i = 0; i < list->n; i++)
         stands[i] = (struct stand){list->tasks[i], list->tasks[i]->lane};
-    board->before = grow(board->before, &board->cap_moves, board->n_moves + 1, sizeof *board->before);
+    GROW(board->before, board->cap_moves, board->n_moves + 1);
     board->before[board->n_moves++] = stands;
 }
 

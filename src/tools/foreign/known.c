@@ -22,7 +22,7 @@ static struct all_words gather_words(void)
     struct all_words all = {.rows = NULL};
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_foreign; k++) {
-            all.rows = grow(all.rows, &all.cap, all.n + 1, sizeof *all.rows);
+            GROW(all.rows, all.cap, all.n + 1);
             all.rows[all.n++] = modules[i]->foreign[k];
         }
     return all;

@@ -123,7 +123,7 @@ static void add_order(struct mesh_search *search, struct mesh mesh, const struct
     struct problem *problem = cut_layers(&mesh, search->config.layers, NULL);
     if (!problem)
         problem = tp_problem(&search->config, &mesh);
-    search->meshes = grow(search->meshes, &search->cap_meshes, search->n_meshes + 1, sizeof *search->meshes);
+    GROW(search->meshes, search->cap_meshes, search->n_meshes + 1);
     search->meshes[search->n_meshes++] = mesh;
     int begin = 1, end = share;
     if (was_given("micro-batch")) {

@@ -35,7 +35,7 @@ static json_t *parse_line(const struct log_reading *reading, const char *line, s
 
 static void add_point(struct series *series, double step, double loss)
 {
-    series->points = grow(series->points, &series->cap, series->n + 1, sizeof *series->points);
+    GROW(series->points, series->cap, series->n + 1);
     series->points[series->n++] = (struct point){step, loss};
 }
 
@@ -110,7 +110,7 @@ void read_run(struct plot *plot, size_t run, const char *path)
     for (int i = 0; i < SERIES_KINDS; i++) {
         reading.series[i].bytes_per_token = reading.bytes_per_token;
         if (reading.series[i].n > 0) {
-            plot->series = grow(plot->series, &plot->cap, plot->n + 1, sizeof *plot->series);
+            GROW(plot->series, plot->cap, plot->n + 1);
             plot->series[plot->n++] = reading.series[i];
         }
     }

@@ -65,7 +65,7 @@ void smooth_losses(struct plot *plot, double by)
             take_means(&plot->series[i], (size_t)by);
         else
             take_exponential_means(&plot->series[i], by);
-        plot->series = grow(plot->series, &plot->cap, plot->n + 1, sizeof *plot->series);
+        GROW(plot->series, plot->cap, plot->n + 1);
         struct series *each = &plot->series[plot->n++];
         *each = single;
         each->kind = EACH_STEP;

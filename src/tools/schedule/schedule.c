@@ -54,7 +54,7 @@ static struct schedule *new_schedule_of_order(const struct turn_order *turn_orde
     for (int p = 0; p < mesh->pp; p++) {
         int n;
         struct turn *turns = pipeline_order(turn_order, mesh, p, micros, &n);
-        schedule->rows = grow(schedule->rows, &schedule->cap, schedule->n + 1, sizeof *schedule->rows);
+        GROW(schedule->rows, schedule->cap, schedule->n + 1);
         struct row *row = &schedule->rows[schedule->n++];
         for (int i = 0; i < n; i++)
             add_cell(row, (struct turn_cell){.turns = {turns[i]}, .n = 1, .row = p, .column = i});

@@ -99,7 +99,7 @@ static bool is_left_to_pytorch(const char *text)
 
 void add_cell(struct row *row, struct turn_cell cell)
 {
-    row->cells = grow(row->cells, &row->cap, row->n + 1, sizeof *row->cells);
+    GROW(row->cells, row->cap, row->n + 1);
     row->cells[row->n++] = cell;
 }
 
@@ -108,7 +108,7 @@ static void read_row(struct schedule *schedule, char *line)
 {
     char *text;
     int number = (int)schedule->n;
-    schedule->rows = grow(schedule->rows, &schedule->cap, schedule->n + 1, sizeof *schedule->rows);
+    GROW(schedule->rows, schedule->cap, schedule->n + 1);
     struct row *row = &schedule->rows[schedule->n++];
     for (int column = 0; (text = strsep(&line, ",")); column++) {
         struct turn_cell cell = {.row = number, .column = column};
@@ -210,7 +210,7 @@ static void collect_turns(struct schedule *schedule)
     for (const struct row *row = schedule->rows; row < schedule->rows + schedule->n; row++)
         for (const struct turn_cell *cell = row->cells; cell < row->cells + row->n; cell++)
             for (const struct turn *turn = cell->turns; turn < cell->turns + cell->n; turn++) {
-                schedule->turns = grow(schedule->turns, &cap, schedule->n_turns + 1, sizeof *schedule->turns);
+                GROW(schedule->turns, cap, schedule->n_turns + 1);
                 schedule->turns[schedule->n_turns++] = (struct listed_turn){.cell = cell, .turn = turn};
                 schedule->stages = MAX(schedule->stages, turn->stage + 1);
                 schedule->micros = MAX(schedule->micros, turn->micro + 1);

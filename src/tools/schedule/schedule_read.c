@@ -248,8 +248,7 @@ static void move_rows(struct list_reading *reading)
             continue;
         for (size_t i = 0; i < row->n; i++)
             row->cells[i].row = (int)reading->schedule->n;
-        reading->schedule->rows = grow(reading->schedule->rows, &reading->schedule->cap, reading->schedule->n + 1,
-                                       sizeof *reading->schedule->rows);
+        GROW(reading->schedule->rows, reading->schedule->cap, reading->schedule->n + 1);
         reading->schedule->rows[reading->schedule->n++] = *row;
     }
 }

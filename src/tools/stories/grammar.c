@@ -69,7 +69,7 @@ static _Noreturn void fail_in_head(const struct stories *stories, struct source_
 
 static void append_item(struct block *block, struct source_line line)
 {
-    block->items = grow(block->items, &block->cap, block->n + 1, sizeof *block->items);
+    GROW(block->items, block->cap, block->n + 1);
     block->items[block->n++] = line;
 }
 
@@ -83,7 +83,7 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
         fail_in_head(stories, line);
-    blocks->blocks = grow(blocks->blocks, &blocks->cap, blocks->n + 1, sizeof *blocks->blocks);
+    GROW(blocks->blocks, blocks->cap, blocks->n + 1);
     struct block *block = &blocks->blocks[blocks->n++];
     *block = (struct block){.head = {.number = line.number, .word = line.word + 1, .n = line.n - 1}};
     return block;
@@ -181,7 +181,7 @@ static size_t reach(struct stories *stories, struct source_line from, const char
     for (size_t i = 0; i < stories->n_states; i++)
         if (stories->states[i].scene == wanted.scene && memcmp(stories->states[i].row, wanted.row, TABLES) == 0)
             return i;
-    stories->states = grow(stories->states, &stories->cap_states, stories->n_states + 1, sizeof *stories->states);
+    GROW(stories->states, stories->cap_states, stories->n_states + 1);
     stories->states[stories->n_states++] = wanted;
     return stories->n_states - 1;
 }
@@ -208,7 +208,7 @@ static void add_phrase(struct stories *stories, const struct choice *choice, con
     if (stories->n_phrases == MOST_PHRASES)
         fail_in_line(stories, choice->line, "with this the grammar has over %d phrases: let its scenes remember less",
                      MOST_PHRASES);
-    stories->phrases = grow(stories->phrases, &stories->cap_phrases, stories->n_phrases + 1, sizeof *stories->phrases);
+    GROW(stories->phrases, stories->cap_phrases, stories->n_phrases + 1);
     stories->phrases[stories->n_phrases++] =
         (struct phrase){.bytes = bytes, .n = strlen(bytes), .share = share, .next = next};
 }

@@ -77,7 +77,7 @@ struct belief {
 
 static void add_place(struct belief *belief, size_t phrase, size_t at, double weight)
 {
-    belief->places = grow(belief->places, &belief->cap, belief->n + 1, sizeof *belief->places);
+    GROW(belief->places, belief->cap, belief->n + 1);
     belief->places[belief->n++] = (struct reader_place){.phrase = phrase, .at = at, .weight = weight};
     belief->total += weight;
 }

@@ -73,7 +73,7 @@ struct problem *add_merge(struct bpe *bpe, int left, int right, int result)
     size_t last = bpe->tokens[left].n - 1;
     bpe->joined[(unsigned char)bytes[last]][(unsigned char)bytes[last + 1]] = true;
     map_put(bpe->ranks, pair_key(left, right), (uint32_t)bpe->n_merges);
-    bpe->merges = grow(bpe->merges, &bpe->cap_merges, bpe->n_merges + 1, sizeof *bpe->merges);
+    GROW(bpe->merges, bpe->cap_merges, bpe->n_merges + 1);
     bpe->merges[bpe->n_merges++] = (struct merge){left, right, result};
     return NULL;
 }
@@ -103,7 +103,7 @@ struct problem *add_added(struct bpe *bpe, const struct added_token *added, cons
     struct problem *problem = set_token(bpe, added->token, text, n);
     if (problem)
         return problem;
-    bpe->added = grow(bpe->added, &bpe->cap_added, bpe->n_added + 1, sizeof *bpe->added);
+    GROW(bpe->added, bpe->cap_added, bpe->n_added + 1);
     bpe->added[bpe->n_added++] = *added;
     bpe->tokens[added->token].is_added = true;
     struct added_tree *tree = &bpe->trees[0];
@@ -222,7 +222,7 @@ static void join(struct encoder *encoder, const struct merge *merge, uint32_t pl
  * returns how many bytes these tokens have. */
 static size_t merge_word(struct encoder *encoder, const char *bytes, size_t n, size_t sure)
 {
-    encoder->word = grow(encoder->word, &encoder->cap_word, n, sizeof *encoder->word);
+    GROW(encoder->word, encoder->cap_word, n);
     for (uint32_t i = 0; i < n; i++) {
         int token = encoder->bpe->of_byte[(unsigned char)bytes[i]];
         encoder->word[i] = (struct linked_token){.token = token, .previous = i ? i - 1 : 0, .next = i + 1};

@@ -100,7 +100,7 @@ static void count_piece(struct learner *learner, const char *bytes, size_t n)
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_words;
         map_put(learner->found, key, (uint32_t)i);
-        learner->words = grow(learner->words, &learner->cap_words, learner->n_words + 1, sizeof *learner->words);
+        GROW(learner->words, learner->cap_words, learner->n_words + 1);
         learner->words[learner->n_words++] = (struct counted_word){.bytes = bytes, .n = n, .met = learner->met};
         learner->n_places += n + 1;
     }
@@ -151,7 +151,7 @@ static struct token_pair *pair_at(struct learner *learner, uint32_t place)
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_pairs;
         map_put(learner->found, pair_key(left, right), (uint32_t)i);
-        learner->pairs = grow(learner->pairs, &learner->cap_pairs, learner->n_pairs + 1, sizeof *learner->pairs);
+        GROW(learner->pairs, learner->cap_pairs, learner->n_pairs + 1);
         learner->pairs[learner->n_pairs++] = (struct token_pair){.left = left, .right = right};
     }
     return &learner->pairs[i];
@@ -163,10 +163,10 @@ static void gain_pair(struct learner *learner, uint32_t place)
     if (!pair)
         return;
     pair->count += learner->words[learner->places[place].word].count;
-    pair->places = grow(pair->places, &pair->cap, pair->n + 1, sizeof *pair->places);
+    GROW(pair->places, pair->cap, pair->n + 1);
     pair->places[pair->n++] = place;
     if (!pair->gained) {
-        learner->gained = grow(learner->gained, &learner->cap_gained, learner->n_gained + 1, sizeof *learner->gained);
+        GROW(learner->gained, learner->cap_gained, learner->n_gained + 1);
         learner->gained[learner->n_gained++] = (uint32_t)(pair - learner->pairs);
     }
     pair->gained = true;

@@ -74,7 +74,7 @@ void map_put(struct number_map *map, uint64_t key, uint32_t number)
 /* The heap is a binary tree: item i has the parent (i - 1) / 2, and no item is smaller than its parent. */
 void heap_push(struct heap *heap, uint64_t item)
 {
-    heap->item = grow(heap->item, &heap->cap, heap->n + 1, sizeof *heap->item);
+    GROW(heap->item, heap->cap, heap->n + 1);
     heap->item[heap->n++] = item;
     size_t i = heap->n - 1;
     while (i > 0 && item < heap->item[(i - 1) / 2]) {

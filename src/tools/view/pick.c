@@ -74,7 +74,7 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
 static void add_drawn_link(struct links *links, int64_t from, int64_t to)
 {
     if (from != NONE && to != NONE) {
-        links->links = grow(links->links, &links->cap, links->n + 1, sizeof *links->links);
+        GROW(links->links, links->cap, links->n + 1);
         links->links[links->n++] = (struct drawn_link){(size_t)from, (size_t)to};
     }
 }
@@ -119,8 +119,7 @@ void fill_critical_path(struct view *view)
         return;
     struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->items));
     for (size_t i = 0; i < path.n; i++) {
-        view->selection.path = grow(view->selection.path, &view->selection.cap_path, view->selection.n_path + 1,
-                                    sizeof *view->selection.path);
+        GROW(view->selection.path, view->selection.cap_path, view->selection.n_path + 1);
         view->selection.path[view->selection.n_path++] = path.hops[i].record;
     }
     free(path.hops);
@@ -158,7 +157,7 @@ void forget_lit(struct view *view)
 static void add_lit_bar(struct highlight *highlight, uint32_t lane, size_t bar)
 {
     struct lit_bars *lane_bars = &highlight->lanes[lane];
-    lane_bars->all = grow(lane_bars->all, &lane_bars->cap, lane_bars->n + 1, sizeof *lane_bars->all);
+    GROW(lane_bars->all, lane_bars->cap, lane_bars->n + 1);
     lane_bars->all[lane_bars->n++] = (uint32_t)bar;
 }
 

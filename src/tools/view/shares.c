@@ -73,7 +73,7 @@ static uint64_t begin_of_step(const struct track *track, size_t i)
 
 static void add_span_edge(struct shares *shares, uint64_t clock)
 {
-    shares->edges = grow(shares->edges, &shares->cap_edges, shares->n_edges + 1, sizeof *shares->edges);
+    GROW(shares->edges, shares->cap_edges, shares->n_edges + 1);
     shares->edges[shares->n_edges++] = clock;
 }
 
@@ -152,7 +152,7 @@ static void update_lane_sums(const struct view *view, const struct track *track,
         shares->n--;
     while (shares->n < n) {
         size_t first = shares->n * BARS_IN_BLOCK;
-        shares->blocks = grow(shares->blocks, &shares->cap, shares->n + 1, sizeof *shares->blocks);
+        GROW(shares->blocks, shares->cap, shares->n + 1);
         struct share_block *block = &shares->blocks[shares->n++];
         const struct bar *last = &bars->items[first + BARS_IN_BLOCK - 1];
         if (shares->n > 1)

@@ -16,12 +16,14 @@ void fill_none(int *items, size_t n); /* each of the n becomes NONE */
 
 /* ---- arrays that grow -------------------------------------------------------------------------------------------- */
 
-/* Makes room for `wanted` elements of `size` bytes, and zeroes what is new.  It returns the array, which may move:
+/* Makes room for `wanted` elements in an array, and zeroes what is new.  Both the array, which may move, and `cap`, for
+ * how many elements it has room, are variables or fields, which are set:
  *
- *     list->tasks = grow(list->tasks, &list->cap, list->n + 1, sizeof *list->tasks);
+ *     GROW(list->tasks, list->cap, list->n + 1);
  *     list->tasks[list->n++] = task;
  */
-void *grow(void *items, size_t *cap, size_t wanted, size_t size);
+#define GROW(items, cap, wanted) ((items) = grow((items), &(cap), (wanted), sizeof *(items)))
+void *grow(void *items, size_t *cap, size_t wanted, size_t size); /* the same for elements of `size` bytes */
 
 /* Makes the array of *n elements longer by one, and moves items[at] and those after it up.  Returns the array; the
  * caller sets items[at], which still has its old value. */

@@ -20,7 +20,7 @@ static struct commands collect_commands(void)
     struct commands all = {.n = 0};
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_commands; k++) {
-            all.items = grow(all.items, &all.cap, all.n + 1, sizeof *all.items);
+            GROW(all.items, all.cap, all.n + 1);
             all.items[all.n++] = &modules[i]->commands[k];
         }
     SORT(all.items, all.n, by_help_place);

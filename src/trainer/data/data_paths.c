@@ -142,7 +142,7 @@ const char *file_of_data(const char *given)
 
 static void add_path(struct files *files, const char *path)
 {
-    files->paths = grow(files->paths, &files->cap, files->n + 1, sizeof *files->paths);
+    GROW(files->paths, files->cap, files->n + 1);
     files->paths[files->n++] = copy_string(path);
 }
 
@@ -213,7 +213,7 @@ struct files find_files(const char *given)
     if (files.maker)
         files.made = files.maker->open(file_of_data(given));
     if (files.maker || strcmp(given, "self") == 0) {
-        files.paths = grow(files.paths, &files.cap, files.n + 1, sizeof *files.paths);
+        GROW(files.paths, files.cap, files.n + 1);
         files.paths[files.n++] = NULL;
     } else
         fill_paths(&files);

@@ -81,7 +81,7 @@ struct texts open_texts(const struct files *files, bool as_bytes)
 {
     struct texts all = {0};
     for (size_t i = 0; i < files->n; i++) {
-        all.items = grow(all.items, &all.cap, all.n + 1, sizeof *all.items);
+        GROW(all.items, all.cap, all.n + 1);
         all.items[all.n++] = open_text(files, files->paths[i], as_bytes);
     }
     return all;
@@ -114,7 +114,7 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
     for (const struct text *text = all->items; text < all->items + all->n; text++) {
         size_t from = MAX(begin, at), until = MIN(end, at + text->n);
         if (from < until) {
-            to->items = grow(to->items, &to->cap, to->n + 1, sizeof *to->items);
+            GROW(to->items, to->cap, to->n + 1);
             to->items[to->n++] = (struct text){.name = text->name,
                                                .bytes = text->bytes + (from - at),
                                                .n = until - from,

@@ -14,7 +14,7 @@ struct lane *add_lane(struct machine *machine, struct device *device, enum lane_
         snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
     else
         snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
-    machine->lanes = grow(machine->lanes, &machine->cap_lanes, n + 1, sizeof *machine->lanes);
+    GROW(machine->lanes, machine->cap_lanes, n + 1);
     machine->lanes[n++] = lane;
     machine->n_lanes = (int)n;
     struct lane **end = &device->lanes[kind];
@@ -154,7 +154,7 @@ struct link *add_link(struct machine *machine, double rate, double latency)
 {
     struct link *link = allocate(1, sizeof *link);
     *link = (struct link){.index = (int)machine->n_links, .rate = rate, .latency = latency};
-    machine->links = grow(machine->links, &machine->cap_links, machine->n_links + 1, sizeof *machine->links);
+    GROW(machine->links, machine->cap_links, machine->n_links + 1);
     machine->links[machine->n_links++] = link;
     return link;
 }

@@ -125,7 +125,7 @@ static struct problem *allocate_host_slab(const struct device *device, const str
 
 struct problem *add_slab(struct machine *machine, struct device *device, const struct device *copier, size_t bytes)
 {
-    device->slabs = grow(device->slabs, &device->cap_slabs, device->n_slabs + 1, sizeof *device->slabs);
+    GROW(device->slabs, device->cap_slabs, device->n_slabs + 1);
     struct slab *slab = &device->slabs[device->n_slabs++];
     *slab = (struct slab){.bytes = bytes};
     struct problem *problem = NULL;
@@ -149,7 +149,7 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
     cl_mem part;
     pthread_mutex_lock(&lock); /* so that parts are listed in the order in which they are made */
     CL_MAKE(err, part = clCreateSubBuffer(slab->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &span, &err));
-    slab->parts = grow(slab->parts, &slab->cap_parts, slab->n_parts + 1, sizeof *slab->parts);
+    GROW(slab->parts, slab->cap_parts, slab->n_parts + 1);
     slab->parts[slab->n_parts++] = part;
     pthread_mutex_unlock(&lock);
     return part;

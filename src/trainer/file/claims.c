@@ -79,7 +79,7 @@ static void add_claim(const char *claimant, const char *path, enum file_use use,
         else
             expect_no_overwriting(&claims[i], &claim);
     }
-    claims = grow(claims, &cap_claims, n_claims + 1, sizeof *claims);
+    GROW(claims, cap_claims, n_claims + 1);
     claims[n_claims++] = claim;
 }
 

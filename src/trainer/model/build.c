@@ -53,7 +53,7 @@ struct tensor *gradient(const struct builder *b, const struct tensor *x)
 
 void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g)
 {
-    b->grads = grow(b->grads, &b->cap_grad, (size_t)x->id + 1, sizeof *b->grads);
+    GROW(b->grads, b->cap_grad, (size_t)x->id + 1);
     b->grads[x->id] = g;
 }
 
@@ -61,7 +61,7 @@ void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g)
 static bool begin_sum(struct builder *b, const struct tensor *x)
 {
     int grad_group = x->class == MEM_GRADIENTS ? b->tape->grad_group + 1 : 1;
-    b->summed = grow(b->summed, &b->cap_summed, (size_t)x->id + 1, sizeof *b->summed);
+    GROW(b->summed, b->cap_summed, (size_t)x->id + 1);
     bool before = b->summed[x->id] == grad_group;
     b->summed[x->id] = grad_group;
     return before;
@@ -113,7 +113,7 @@ struct op *record_op(struct builder *b, const char *name, gradient_rule *weight_
     struct tape *tape = b->tape;
     if (!b->backward_wanted)
         return &b->unrecorded;
-    tape->ops = grow(tape->ops, &tape->cap, tape->n + 1, sizeof *tape->ops);
+    GROW(tape->ops, tape->cap, tape->n + 1);
     struct op *op = &tape->ops[tape->n++];
     *op = (struct op){.weight_rule = weight_rule,
                       .input_rule = input_rule,

@@ -66,7 +66,7 @@ static void order_group(struct builder *b)
 
 static void add_rendezvous(struct builder *b, struct tensor *x)
 {
-    b->met = grow(b->met, &b->cap_met, b->n_met + 1, sizeof *b->met);
+    GROW(b->met, b->cap_met, b->n_met + 1);
     b->met[b->n_met++] = (struct rendezvous){.x = x};
 }
 

@@ -69,7 +69,7 @@ static const char *without_prefixes(const char *name)
 
 static void add_named(struct weights *weights, const struct safetensors *file, const struct st_tensor *stored)
 {
-    weights->named = grow(weights->named, &weights->cap, weights->n + 1, sizeof *weights->named);
+    GROW(weights->named, weights->cap, weights->n + 1);
     weights->named[weights->n++] =
         (struct named_tensor){.bare = without_prefixes(stored->name), .tensor = stored, .file = file};
 }
@@ -81,7 +81,7 @@ static struct safetensors *add_file(struct weights *weights, const char *path)
             return weights->files[i];
     refuse_if_foreign_file(path);
     struct safetensors *st = open_safetensors(path);
-    weights->files = grow(weights->files, &weights->cap_files, weights->n_files + 1, sizeof *weights->files);
+    GROW(weights->files, weights->cap_files, weights->n_files + 1);
     weights->files[weights->n_files++] = st;
     return st;
 }

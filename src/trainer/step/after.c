@@ -81,7 +81,7 @@ struct wait_array {
 
 static void add_wait(struct wait_array *waits, struct listed_wait wait)
 {
-    waits->items = grow(waits->items, &waits->cap, waits->n + 1, sizeof *waits->items);
+    GROW(waits->items, waits->cap, waits->n + 1);
     waits->items[waits->n++] = wait;
 }
 

@@ -42,7 +42,7 @@ static void add_edge(struct walk *walk, int producer, int consumer, enum edge_ki
     if (producer == consumer || consumer < walk->n || walk->consumer[producer] == consumer)
         return;
     walk->consumer[producer] = consumer;
-    list->edges = grow(list->edges, &list->cap_edges, list->n_edges + 1, sizeof *list->edges);
+    GROW(list->edges, list->cap_edges, list->n_edges + 1);
     list->edges[list->n_edges++] =
         (struct edge){.producer = (uint32_t)(producer % walk->n), .previous = producer < walk->n, .kind = kind};
 }
@@ -93,7 +93,7 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
         add_edges(walk, segment->writer, node, kind);
         if (writes)
             add_edges(walk, segment->reader, node, kind);
-        walk->touches = grow(walk->touches, &walk->cap_touches, walk->n_touches + 1, sizeof *walk->touches);
+        GROW(walk->touches, walk->cap_touches, walk->n_touches + 1);
         walk->touches[walk->n_touches++] = (struct touch){.node = node, .before = hides ? NONE : *latest};
         *latest = (int)walk->n_touches - 1;
         if (hides)

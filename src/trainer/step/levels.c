@@ -44,7 +44,7 @@ static struct holding *collect_holdings(const struct list *list, size_t *n_all)
 /* Returns the index of the level. */
 static size_t add_level(struct list *list, struct level level)
 {
-    list->levels = grow(list->levels, &list->cap_levels, list->n_levels + 1, sizeof *list->levels);
+    GROW(list->levels, list->cap_levels, list->n_levels + 1);
     list->levels[list->n_levels] = level;
     list->n_levels++;
     return list->n_levels - 1;

@@ -41,7 +41,7 @@ struct task *append_task(struct list *list)
              "updates to all others), layers or micro-batches",
              list->name, MOST_TASKS);
     struct task *task = allocate(1, sizeof *task);
-    list->tasks = grow(list->tasks, &list->cap, list->n + 1, sizeof *list->tasks);
+    GROW(list->tasks, list->cap, list->n + 1);
     list->tasks[list->n++] = task;
     task->index = list->n - 1;
     if (list->cursor) {

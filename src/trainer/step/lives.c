@@ -68,7 +68,7 @@ static void add_life(struct arena *arenas, struct tensor *tensor, struct list *c
     struct arena *arena = &arenas[tensor->device->index];
     if (tensor->device->is_host && tensor->copier)
         arena += tensor->copier->context->index;
-    arena->lives = grow(arena->lives, &arena->cap, arena->n + 1, sizeof *arena->lives);
+    GROW(arena->lives, arena->cap, arena->n + 1);
     struct life *life = &arena->lives[arena->n++];
     *life =
         (struct life){.tensor = tensor, .last = SIZE_MAX, .bytes = round_up(tensor->bytes, tensor->device->alignment)};

@@ -12,7 +12,7 @@ static bool begins_before(const void *item, const void *key)
 size_t cut_segment(struct space *space, size_t byte)
 {
     if (!space->n) {
-        space->segments = grow(space->segments, &space->cap, space->n + 1, sizeof *space->segments);
+        GROW(space->segments, space->cap, space->n + 1);
         space->segments[space->n++] = (struct segment){.begin = 0, .writer = NONE, .reader = NONE};
     }
     size_t i = lower_bound(&byte, space->segments, space->n, sizeof *space->segments, begins_before);

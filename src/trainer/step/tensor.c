@@ -37,7 +37,7 @@ void free_pool(struct pool *pool)
 static struct tensor *add_tensor(struct pool *pool, const char *name, struct shape shape)
 {
     struct tensor *tensor = allocate(1, sizeof *tensor);
-    pool->tensors = grow(pool->tensors, &pool->cap, pool->n + 1, sizeof *pool->tensors);
+    GROW(pool->tensors, pool->cap, pool->n + 1);
     pool->tensors[pool->n++] = tensor;
     tensor->id = (int)pool->n - 1;
     snprintf(tensor->name, sizeof tensor->name, "%s", name); /* a slice of a tensor with a long name has it cut */

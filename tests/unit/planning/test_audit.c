@@ -165,7 +165,7 @@ static bool is_repeated(const struct task *task)
     for (size_t i = 0; i < n; i++)
         if (seen[i] == key)
             return true;
-    seen = grow(seen, &cap, n + 1, sizeof *seen);
+    GROW(seen, cap, n + 1);
     seen[n++] = key;
     return false;
 }

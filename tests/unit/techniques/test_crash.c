@@ -299,7 +299,7 @@ static void note_call(struct call call)
         call.new_path = copy_below(call.new_path);
     if (call.bytes)
         call.bytes = memcpy(allocate(call.n, 1), call.bytes, call.n);
-    tape.taped = grow(tape.taped, &tape.cap, tape.n + 1, sizeof *tape.taped);
+    GROW(tape.taped, tape.cap, tape.n + 1);
     tape.taped[tape.n++] = (struct taped){.call = call, .acknowledged = *acknowledged};
 }
 

@@ -122,13 +122,13 @@ TEST(equal_runs_are_named)
 
 static void add_point(struct series *to, struct point point)
 {
-    to->points = grow(to->points, &to->cap, to->n + 1, sizeof *to->points);
+    GROW(to->points, to->cap, to->n + 1);
     to->points[to->n++] = point;
 }
 
 static struct series *add_series(struct plot *to, struct series added)
 {
-    to->series = grow(to->series, &to->cap, to->n + 1, sizeof *to->series);
+    GROW(to->series, to->cap, to->n + 1);
     to->series[to->n++] = added;
     return &to->series[to->n - 1];
 }

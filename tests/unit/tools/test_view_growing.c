@@ -336,7 +336,7 @@ static void put_list(const struct view *view, uint32_t list, const char *name, u
     struct trace *trace = (struct trace *)view->tracks[0]->trace;
     snprintf(trace->header.list[list], sizeof trace->header.list[list], "%s", name);
     struct trace_step_list *steps = &trace->steps[list];
-    steps->items = grow(steps->items, &steps->cap, 1, sizeof *steps->items);
+    GROW(steps->items, steps->cap, 1);
     steps->items[0] = (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
     steps->n = 1;
 }

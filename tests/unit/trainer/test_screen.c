@@ -84,7 +84,7 @@ static char *read_until_end(int master, pid_t child, const char *stop, size_t *n
     size_t cap = 0;
     for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, status, WNOHANG) == 0;)
         for (ssize_t i = 0; i < got; i++) {
-            all = grow(all, &cap, *n + 1, sizeof *all);
+            GROW(all, cap, *n + 1);
             all[(*n)++] = part[i];
             if (stop && *n >= strlen(stop) && memcmp(all + *n - strlen(stop), stop, strlen(stop)) == 0) {
                 assert_int_equal(write(master, "\003", 1), 1);
