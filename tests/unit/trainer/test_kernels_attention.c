@@ -48,7 +48,7 @@ static struct attended attend(struct machine *machine, enum attention kind, int 
     struct tensor *dout = new_work_tensor(pool, device, "dout", SHAPE(B * T, H * hs));
     struct tensor *out = attention(&b, "mix", qkv);
     set_gradient(&b, out, dout);
-    tape.ops[0].inputs(&b, &tape.ops[0]);
+    tape.ops[0].input_rule(&b, &tape.ops[0]);
     struct tensor *dqkv = gradient(&b, qkv);
     struct tensor *to_read_or_write[] = {qkv, dout, out, dqkv};
     for (size_t i = 0; i < COUNT(to_read_or_write); i++)
