@@ -1,14 +1,12 @@
 /* main.c - finds the command that the first word names, runs it, and returns its exit code.
  *
  * To step through a training run:  gdb --args ./yard train --model tiny --serial --steps 3
- *
- * A first reading skips what is marked with the word "Later:": see tutorials/reference-code.md.
  */
 #include "trainer/base/base.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/device/device.h"
 
-/* Later: prints what `yard --help` shows. */
+/* Prints what `yard --help` shows. */
 static void print_help(FILE *out)
 {
     print_commands(out);
@@ -36,8 +34,7 @@ static int run_command(const char *name, int argc, char **argv)
     return command->run(argc, argv);
 }
 
-/* Later: `yard help trace export` is `yard trace export --help`.  The words are those after the command's name,
- * "export". */
+/* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
 static int run_help_of(const char *name, int n, char **words)
 {
     char **with_help = allocate((size_t)n + 2, sizeof *with_help);

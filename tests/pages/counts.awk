@@ -9,27 +9,23 @@
 #     `src` has about 42,100 lines of code      a sentence of the README: lines of code, which code_lines.awk counts,
 #                                               rounded to hundreds; right within a twentieth
 #     | `src/main.c` | 49 | ... |               a row of the README: all lines of a file; right within a tenth
-#     | `src/main.c` | 49 |                     a row of the spine, the reading order in reference-code.md: all lines
-#                                               of what is to be read, but blank ones; right within a tenth
+#     | `src/main.c` | `print_help()` | 43 |    a row of the spine, the reading order in reference-code.md: all lines of
+#                                               what is to be read, but blank ones; right within a tenth
 #
-# Of a .c or .cl file all is to be read that is not marked.  Of a header it is the comment at its top, and the types,
-# tables and macros, each with the comment above it; headings, and declarations of functions, are for looking up.
-# What is not to be read has one of these marks:
+# The middle cell of such a row says what can wait.  Of a .c or .cl file all else is to be read.  Of a header it is the
+# comment at its top, and the types, tables and macros, each with the comment above it; headings, and declarations of
+# functions, are for looking up.  The cell has names and sections, each with a comma between it and the next:
 #
-#     /* Later: adds ... */            the comment above a function, a type, a table or a macro, which is left out
-#     /* ---- Later: links ---- */     a heading: all is left out up to the next heading, or the file's end; within
-#                                      a struct or an enum up to the next heading there, or its end
+#     `name()`                     a function or macro, from the comment above it to its end
+#     `struct name`, `enum name`   a type
+#     `name[]`                     a table
+#     `name`                       a type of functions, a variable or a constant
+#     section *links*              what stands below the heading `---- links ----`, up to the next heading, or the
+#                                  file's end; within a struct or an enum up to the next heading there, or its end.
+#                                  Of a heading with a comma or a colon the words before it are enough
 #
-# A row may name less than a file.  Then this is to be read, whatever its mark:
-#
-#     | `src/main.c`: only `main()` | 12 |      the parts of a list, each from the comment above it to its end:
-#
-#         `name()`                     a function or macro
-#         `struct name`, `enum name`   a type
-#         `name[]`                     a table
-#         `name`                       a type of functions, a variable or a constant
-#
-# The spine names a file once, and it has a limit: LONGEST_SPINE lines.
+# "all but" before them says that all else can wait.  A row without a number goes on in the row below it, whose first
+# cell is empty.  The spine names a file once, and it has a limit: LONGEST_SPINE lines.
 
 BEGIN {
     LONGEST_SPINE = 3500
@@ -47,15 +43,13 @@ function wrong(text) {
         print page ": " text
 }
 
-# Sets line[1] to line[n], and `file`; blank[i] is how many of the lines up to line i are blank.
-function read_file(path,   text, i) {
+# Sets line[1] to line[n], and `file`.
+function read_file(path,   text) {
     file = path
     n = 0
     while ((getline text <path) > 0)
         line[++n] = text
     close(path)
-    for (i = 1; i <= n; i++)
-        blank[i] = blank[i - 1] + (line[i] == "")
     if (!n)
         wrong("there is no " path)
 }
@@ -136,38 +130,9 @@ function end_of_comment(i) {
     return i
 }
 
-# ---- marks -----------------------------------------------------------------------------------------------------------
-
-function is_heading(i) { # of a part of a file, or of a struct
-    return line[i] ~ /^ *\/\* -+ .* -+ \*\/$/
-}
-
-function is_later_heading(i) {
-    return line[i] ~ /^ *\/\* -+ Later: .* -+ \*\/$/
-}
-
-function is_later(i) { # the first line of a comment
-    return line[i] ~ /^\/\* Later: /
-}
-
-function check_marks(   i) {
-    for (i = 1; i <= n; i++) {
-        if (line[i] ~ /^ *\/\*[ -]*[Ll]ater/ && !is_later(i) && !is_later_heading(i))
-            wrong(file ":" i " is no mark: " line[i])
-        if (is_later(i) && line[end_of_comment(i) + 1] == "")
-            wrong(file ":" i " marks nothing: " line[i])
-    }
-}
-
-# ---- counting --------------------------------------------------------------------------------------------------------
-
-function lines_from(begin, end) { # those that are not blank
-    return end - begin + 1 - (blank[end] - blank[begin - 1])
-}
-
 # The first line of the comment above line i, or i where there is none.
 function with_comment(i) {
-    if (line[i - 1] !~ /^( \*|\/\*).*\*\/$/)
+    if (line[i - 1] !~ /^( \*\/|( \*|\/\*).*\*\/)$/)
         return i
     i--
     while (line[i] !~ /^\/\*/)
@@ -175,73 +140,140 @@ function with_comment(i) {
     return i
 }
 
-# How many of the lines from begin to end stand below a heading that says "Later".
-function count_later_fields(begin, end,   i, later, sum) {
-    for (i = begin; i <= end; i++) {
-        if (is_heading(i))
-            later = is_later_heading(i)
-        if (later && i < end)
-            sum += line[i] != ""
-    }
-    return sum
+# ---- sections --------------------------------------------------------------------------------------------------------
+
+function is_heading(i) { # of a section of a file, or of a struct
+    return line[i] ~ /^ *\/\* -+ .* -+ \*\/$/
 }
 
-function count_source(   i, end, later, sum) { # of a .c or .cl file
-    for (i = 1; i <= n; i = end + 1) {
-        end = i
-        if (is_heading(i))
-            later = is_later_heading(i)
-        if (is_later(i))
-            end = end_of(end_of_comment(i) + 1)
-        else if (!later)
-            sum += line[i] != ""
-    }
-    return sum
+function indent_of(i) {
+    match(line[i], /^ */)
+    return RLENGTH
 }
 
-function is_shown(i) { # does a type, a table or a macro begin in the line of a header, which is read?
+# Is line i a heading with these words, or one that has them before a comma or a colon?
+function is_heading_of(i, words,   text, next_sign) {
+    if (!is_heading(i))
+        return 0
+    text = line[i]
+    sub(/^ *\/\* -+ /, "", text)
+    sub(/ -+ \*\/$/, "", text)
+    next_sign = substr(text, length(words) + 1, 1)
+    return index(text, words) == 1 && (next_sign == "" || next_sign == "," || next_sign == ":")
+}
+
+# The line of the heading; 0: there is none, or several.
+function find_heading(words,   i, found_at, n_found) {
+    for (i = 1; i <= n; i++) {
+        if (is_heading_of(i, words)) {
+            found_at = i
+            n_found++
+        }
+    }
+    return n_found == 1 ? found_at : 0
+}
+
+# The last line of the section whose heading is line i.
+function end_of_section(i,   indent) {
+    indent = indent_of(i)
+    for (i++; i <= n; i++) {
+        if (is_heading(i) && indent_of(i) == indent)
+            return i - 1
+        if (indent && line[i] ~ /^}/)
+            return i - 1
+    }
+    return n
+}
+
+# ---- counting --------------------------------------------------------------------------------------------------------
+
+# Sets shown[i], is line i to be read if nothing can wait, for all lines of a .c or .cl file.
+function show_source(   i) {
+    for (i = 1; i <= n; i++)
+        shown[i] = line[i] != ""
+}
+
+# Does a type, a table or a macro, which is read, begin in line i of a header?
+function is_shown(i) {
     if (line[i] ~ /^#define / && line[i] !~ /_H$/)
         return 1
     return line[i] ~ /^(static |extern )?(const )?(struct|union|enum)( [a-z_]+)? [{]/ || line[i] ~ /^typedef/ ||
            line[i] ~ /^[a-z].* = [{]/
 }
 
-function count_header(   i, begin, end, later, sum) {
+function show_lines(begin, end,   i) {
+    for (i = begin; i <= end; i++)
+        shown[i] = line[i] != ""
+}
+
+# The same for a header.
+function show_header(   i, begin, end) {
     i = end_of_comment(1)
-    sum = lines_from(1, i)
+    show_lines(1, i)
     for (i++; i <= n; i = end + 1) {
         begin = i
         end = i
-        if (is_heading(i))
-            later = is_later_heading(i)
         if (line[i] == "" || is_heading(i))
             continue
         if (line[i] ~ /^\/\*/)
             i = end_of_comment(i) + 1
         end = line[i] == "" ? i : end_of(i)
-        if (!later && !is_later(begin) && line[i] != "" && is_shown(i))
-            sum += lines_from(begin, end) - count_later_fields(i, end)
+        if (line[i] != "" && is_shown(i))
+            show_lines(begin, end)
+    }
+}
+
+# Sets named[i] for the lines from begin to end, and returns how many of them are shown and were not named before.
+function name_lines(begin, end,   i, sum) {
+    for (i = begin; i <= end; i++) {
+        sum += shown[i] && !named[i]
+        named[i] = 1
     }
     return sum
 }
 
-function count_part(name,   begin) { # the lines of a name in a row
-    begin = find(name)
-    if (!begin) {
-        wrong(file " has no " name)
-        return 0
+# Names what an item of a cell names: "`name()`" or "*section*".
+function name_item(item,   words, begin, end) {
+    words = substr(item, 2, length(item) - 2)
+    if (item ~ /^`/) {
+        begin = find(words)
+        end = begin ? end_of(begin) : 0
+        begin = begin ? with_comment(begin) : 0
+    } else {
+        begin = find_heading(words)
+        end = begin ? end_of_section(begin) : 0
     }
-    return lines_from(with_comment(begin), end_of(begin))
+    if (!begin)
+        wrong(file " has no " item ", or several")
+    else if (!name_lines(begin, end))
+        wrong(file ": " item " has nothing that is to be read, or stands in the row twice")
 }
 
-function count(parts,   name, n_names, k, sum) { # of a row; parts: those that it names, if any
-    check_marks()
-    if (parts == "")
-        return file ~ /\.h$/ ? count_header() : count_source()
-    gsub(/`/, "", parts)
-    n_names = split(parts, name, / *, */)
-    for (k = 1; k <= n_names; k++)
-        sum += count_part(name[k])
+# Names what the cell names, and says what it has besides: words that are none of those that a cell may have.
+function name_items(cell_text,   text) {
+    text = cell_text
+    sub(/^all but /, "", text)
+    while (match(text, /^(, )?(sections? )?(`[^`]+`|\*[^*]+\*)/)) {
+        cell_text = substr(text, RSTART, RLENGTH)
+        text = substr(text, RLENGTH + 1)
+        sub(/^[^`*]*/, "", cell_text)
+        name_item(cell_text)
+    }
+    if (text != "")
+        wrong(file ": what does this mean? " text)
+}
+
+# How many lines are to be read in a row with this cell.
+function count(cell_text,   i, sum) {
+    split("", shown)
+    split("", named)
+    if (file ~ /\.h$/)
+        show_header()
+    else
+        show_source()
+    name_items(cell_text)
+    for (i = 1; i <= n; i++)
+        sum += shown[i] && (cell_text ~ /^all but / ? named[i] : !named[i])
     return sum
 }
 
@@ -294,28 +326,39 @@ page == "README.md" && /^\| `[a-z\/_.]*` \| [0-9]+ \|/ {
 
 # ---- the spine -------------------------------------------------------------------------------------------------------
 
-page != "README.md" && /^## / { in_spine = /^## The spine/ }
-in_spine && /^\| `(src|cl)\// && !/^\| `[a-z\/_.]*`(: only [^|]*)? \| [0-9]+ \|$/ {
-    wrong("this is no row of the spine: " $0)
-}
-in_spine && /^\| `[a-z\/_.]*`(: only [^|]*)? \| [0-9]+ \|$/ {
+# Takes a row's cells: file, what can wait, lines.
+function take_row(   cell, sum) {
     split($0, cell, " *[|] *")
-    path = cell[2]
-    sub(/:.*/, "", path)
-    gsub(/`/, "", path)
-    parts = cell[2] ~ /: only / ? cell[2] : ""
-    sub(/.*: only /, "", parts)
-    if (path in in_row)
-        wrong(path " has two rows")
-    in_row[path] = 1
+    if (cell[2] != "") {
+        path = cell[2]
+        gsub(/`/, "", path)
+        waits = ""
+        if (path in in_row)
+            wrong(path " has two rows")
+        in_row[path] = 1
+    }
+    waits = waits == "" ? cell[3] : waits " " cell[3]
+    row_goes_on = cell[4] == ""
+    if (row_goes_on)
+        return
     read_file(path)
-    sum = count(parts)
-    if (is_off(sum, cell[3]))
-        wrong(cell[2] ": " sum " lines in all, not " cell[3])
+    sum = count(waits)
+    if (is_off(sum, cell[4]))
+        wrong(path ": " sum " lines in all, not " cell[4])
     total += sum
     if (fill)
-        $0 = "| " cell[2] " | " sum " |"
+        sub(/\| [0-9]+ \|$/, "| " sum " |")
 }
+
+page != "README.md" && /^## / { in_spine = /^## The spine/ }
+row_goes_on && !/^\| \| [^|]+ \| ([0-9]+ )?\|$/ {
+    wrong("the row of " path " has no number")
+    row_goes_on = 0
+}
+in_spine && /^\| `(src|cl)\// && !/^\| `[a-z\/_.]*` \| ([^|]+ )?\| ([0-9]+ )?\|$/ {
+    wrong("this is no row of the spine: " $0)
+}
+in_spine && (/^\| `[a-z\/_.]*` \| ([^|]+ )?\| ([0-9]+ )?\|$/ || row_goes_on) { take_row() }
 
 # ---- the pages -------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 #include "trainer/train/hooks.h"
 #include "trainer/train/train.h"
 
-/* Later: settings that the user left open get the values that the trainer has chosen, so that the log records these. */
+/* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
 static void fill_in_settings(struct settings *settings, const struct trainer *trainer)
 {
     char mesh[64];

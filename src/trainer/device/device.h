@@ -36,7 +36,7 @@ struct slab {
     cl_mem *parts;    /* the sub-buffers that slab_part() made, oldest first; the newest is released first */
     size_t n_parts, cap_parts;
 
-    /* ---- Later: slabs of the host ---- */
+    /* ---- slabs of the host ---- */
 
     cl_mem pinned;          /* the mapped buffer in which the bytes lie, so that copies need no staging; or NULL */
     cl_command_queue queue; /* a queue of the context that `pinned` belongs to */
@@ -84,7 +84,7 @@ struct lane {
     struct host_thread *aside_thread; /* runs the jobs that nothing in the training waits for */
 };
 
-/* ---- Later: purposes of lanes ------------------------------------------------------------------------------------ */
+/* ---- purposes of lanes ------------------------------------------------------------------------------------------- */
 
 /* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
  * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
@@ -94,7 +94,7 @@ struct lane {
 #define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
 #define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
 
-/* ---- Later: links ------------------------------------------------------------------------------------------------ */
+/* ---- links ------------------------------------------------------------------------------------------------------- */
 
 /* A connection between the host and some devices in one direction, which all copies on it share.  Only described
  * machines have links. */
@@ -109,7 +109,7 @@ struct link {
     int max_lanes;     /* the most lanes of one device that may use it; 0: any number */
 };
 
-/* ---- Later: parts of struct device, a subject each --------------------------------------------------------------- */
+/* ---- parts of struct device, a subject each ---------------------------------------------------------------------- */
 
 enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
 
@@ -179,7 +179,7 @@ struct device {
 
     struct kernel_shape shape;
 
-    /* ---- Later: what its driver, or a file, says of it ---- */
+    /* ---- what its driver, or a file, says of it ---- */
 
     bool is_logical;   /* it is a logical device, which shares its cores with others */
     cl_device_id root; /* the device that a sub-device was cut from, else the same as cl */
@@ -189,7 +189,7 @@ struct device {
     struct description described;
 };
 
-/* Later: what open_machine() is asked for. */
+/* What open_machine() is asked for. */
 struct machine_options {
     const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
     size_t device_memory, host_memory; /* budgets in bytes; 0: all that the device may use */
@@ -208,7 +208,7 @@ struct machine {
     int n_lanes;
     size_t cap_lanes;
 
-    /* ---- Later: what was asked for, and machines that are only described ---- */
+    /* ---- what was asked for, and machines that are only described ---- */
 
     struct link **links; /* only a described machine has links */
     size_t n_links, cap_links;

@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-/* ---- Later: finding the source ----------------------------------------------------------------------------------- */
+/* ---- finding the source ------------------------------------------------------------------------------------------ */
 
 /* The path of a file in the folder cl beside the binary, for a build tree that is run from elsewhere; NULL: it is not
  * there.  The caller frees it. */
@@ -59,7 +59,7 @@ static char *kernel_source(const char *file, char **path)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* Later: ends the program with the compiler's log. */
+/* Ends the program with the compiler's log. */
 static _Noreturn void fail_to_compile(const struct device *device, cl_program program, const char *path, cl_int code)
 {
     size_t bytes = 0;
@@ -70,7 +70,7 @@ static _Noreturn void fail_to_compile(const struct device *device, cl_program pr
     fail(EXIT_FAILED, "%s does not compile for %s (%s):\n%s", path, device->id, cl_error_name(code), log);
 }
 
-/* Later: compiles a program.  path: that of its .cl file, for errors. */
+/* Compiles a program.  path: that of its .cl file, for errors. */
 static cl_program compile(const struct device *device, const char *text, const char *options, const char *path)
 {
     cl_program program;

@@ -44,7 +44,7 @@ struct lane *open_lane(struct machine *machine, struct device *device, enum lane
     return lane;
 }
 
-/* ---- Later: lanes for a purpose ---------------------------------------------------------------------------------- */
+/* ---- lanes for a purpose ----------------------------------------------------------------------------------------- */
 
 bool is_for(const struct lane *lane, const char *purpose) { return strcmp(lane->purpose, purpose) == 0; }
 
@@ -101,7 +101,7 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
     return lane;
 }
 
-/* ---- Later: devices ---------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 struct machine *new_machine(int n_devices)
 {
@@ -146,7 +146,7 @@ struct device *set_up_device(struct machine *machine, int i, const char *id, siz
     return device;
 }
 
-/* ---- Later: links ------------------------------------------------------------------------------------------------ */
+/* ---- links ------------------------------------------------------------------------------------------------------- */
 
 const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [LINK_DOWN] = LANE_DOWNLOAD};
 

@@ -8,7 +8,7 @@ enum { HOST_ALIGNMENT = 4096 };
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
-/* Later: can two devices share buffers, so that copies between them are direct?  They are then given one context. */
+/* Can two devices share buffers, so that copies between them are direct?  They are then given one context. */
 static bool can_share(const struct device *a, const struct device *b)
 {
     if (platform_of(a) != platform_of(b))
@@ -16,7 +16,7 @@ static bool can_share(const struct device *a, const struct device *b)
     return a->root == b->root || (a->is_cpu && b->is_cpu);
 }
 
-/* Later: makes a context for the device and for those after it that can share buffers with it. */
+/* Makes a context for the device and for those after it that can share buffers with it. */
 static void make_context(struct machine *machine, struct device *first)
 {
     cl_device_id ids[MOST_DEVICES];
@@ -40,7 +40,7 @@ static void make_context(struct machine *machine, struct device *first)
 
 /* ---- a machine --------------------------------------------------------------------------------------------------- */
 
-/* Later: adds the host, which comes after the OpenCL devices. */
+/* Adds the host, which comes after the OpenCL devices. */
 static void add_host_device(struct machine *machine)
 {
     bool limited;
@@ -77,7 +77,7 @@ struct machine *open_machine(const struct machine_options *options)
     return machine;
 }
 
-/* ---- Later: closing a machine ------------------------------------------------------------------------------------ */
+/* ---- closing a machine ------------------------------------------------------------------------------------------- */
 
 static void free_machine(struct machine *machine)
 {

@@ -6,7 +6,7 @@
 
 enum { GUARD_BYTE = 0xA5 };
 
-/* ---- Later: limits ----------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 size_t default_budget(const struct device *device)
 {
@@ -43,9 +43,9 @@ size_t slab_limit(const struct device *device)
 
 /* ---- new slabs --------------------------------------------------------------------------------------------------- */
 
-/* Later: makes the slab's buffer, and fills it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of
- * a fill in 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern
- * is the longest that all devices know, 16 bytes, and the guard is written, not filled. */
+/* Makes the slab's buffer, and fills it with zeros and the guard.  NVIDIA's driver (580) counts the patterns of a fill
+ * in 32 bits: a fill of single bytes hangs above 2 GiB, and beyond 4 GiB it fills another place.  So the pattern is the
+ * longest that all devices know, 16 bytes, and the guard is written, not filled. */
 static cl_int make_slab_buffer(struct device *device, struct slab *slab)
 {
     static const cl_uchar zeros[16];
@@ -86,8 +86,8 @@ static struct problem *allocate_device_slab(struct device *device, struct slab *
     return NULL;
 }
 
-/* Later: maps memory that OpenCL has allocated: it is pinned where that matters, for copies to devices of the copier's
- * context. With some drivers copies to and from other memory block the caller.  slab->block stays NULL when it cannot
+/* Maps memory that OpenCL has allocated: it is pinned where that matters, for copies to devices of the copier's
+ * context.  With some drivers copies to and from other memory block the caller.  slab->block stays NULL when it cannot
  * be had. */
 static void allocate_pinned(const struct device *copier, struct slab *slab, size_t bytes)
 {
@@ -103,7 +103,7 @@ static void allocate_pinned(const struct device *copier, struct slab *slab, size
     }
 }
 
-/* Later: adds a slab of the host. */
+/* Adds a slab of the host. */
 static struct problem *allocate_host_slab(const struct device *device, const struct device *copier, struct slab *slab)
 {
     size_t bytes = slab->bytes + GUARD_BYTES + device->alignment; /* with room to align the slab's start */
@@ -155,7 +155,7 @@ cl_mem slab_part(struct slab *slab, size_t begin, size_t bytes)
     return part;
 }
 
-/* ---- Later: reading and writing ---------------------------------------------------------------------------------- */
+/* ---- reading and writing ----------------------------------------------------------------------------------------- */
 
 /* A blocking write is not enough: OpenCL 1.2 lets it return when the driver has copied the data to memory of its own,
  * as Intel's does.  A kernel on another lane could then start before the data arrive, and they would overwrite its
@@ -172,7 +172,7 @@ void read_buffer(struct device *device, cl_mem buffer, size_t begin, void *into,
     CL(clEnqueueReadBuffer(device->lanes[LANE_DOWNLOAD]->queue, buffer, CL_TRUE, begin, bytes, into, 0, NULL, NULL));
 }
 
-/* ---- Later: guards, and freeing ---------------------------------------------------------------------------------- */
+/* ---- guards, and freeing ----------------------------------------------------------------------------------------- */
 
 int damaged_guards(struct device *device)
 {

@@ -24,7 +24,7 @@ void begin_unit(struct builder *b, int unit)
 
 void end_unit(struct builder *b) { b->list->tags.layer = NONE; }
 
-/* ---- Later: grids and tensors ------------------------------------------------------------------------------------ */
+/* ---- grids and tensors ------------------------------------------------------------------------------------------- */
 
 struct grid work_groups(const struct builder *b, size_t n) { return groups_on(b->device, n); }
 struct grid blocks(const struct builder *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
@@ -138,7 +138,7 @@ void backward(struct builder *b, int unit, enum computation which)
     end_unit(b);
 }
 
-/* ---- Later: engines of matrix products --------------------------------------------------------------------------- */
+/* ---- engines of matrix products ---------------------------------------------------------------------------------- */
 
 enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
@@ -165,7 +165,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
     return engine;
 }
 
-/* ---- Later: a builder -------------------------------------------------------------------------------------------- */
+/* ---- a builder --------------------------------------------------------------------------------------------------- */
 
 /* Refuses micro-batches of `tokens` tokens where the driver would end a kernel's loops too soon.  The longest loops go
  * over all tokens; embed_backward_tokens does so again for each part of a row.  The driver counts rounds of inner loops

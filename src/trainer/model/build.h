@@ -22,7 +22,7 @@
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
 enum attention { ATTENTION_PLAIN, ATTENTION_FLASH };
 
-/* Later: which kernels are wanted; each device has its own answer to GEMM_AUTO. */
+/* Which kernels are wanted; each device has its own answer to GEMM_AUTO. */
 struct kernels {
     enum gemm_engine gemm;
     enum attention attention;
@@ -90,7 +90,7 @@ struct builder {
     struct tensor *partials;      /* the norm's block sums */
     bool released;                /* release_updates() has been called */
 
-    /* ---- Later: tp_ranks.c: where the ranks of a tensor-parallel group have met so far ---- */
+    /* ---- tensor parallelism: where the ranks of a group have met so far (tp_ranks.c) ---- */
     int tp_rank;            /* set by on_rank(): the rank's tensor-parallel coordinate */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;

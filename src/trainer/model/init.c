@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Later: the first value of element k of the parameter, which is number i of the table. */
+/* The first value of element k of the parameter, which is number i of the table. */
 static float first_value(const struct param *param, double deviation, uint64_t seed, int i, size_t k)
 {
     if (param->init == INIT_ZERO)
@@ -29,7 +29,7 @@ void init_random(struct model *model, uint64_t seed)
     }
 }
 
-/* ---- Later: are they numbers? ------------------------------------------------------------------------------------ */
+/* ---- are they numbers? ------------------------------------------------------------------------------------------- */
 
 static bool are_finite(const float *values, size_t n)
 {

@@ -1,8 +1,8 @@
 /* loss.c - the loss, -log softmax(logits)[target], with its gradient; cl/loss.cl has the mathematics. */
 #include "model.h"
 
-/* Later: each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of them per
- * token, and each rank combines the numbers of all ranks. */
+/* Each rank of a tensor-parallel group has the logits of some words.  It makes PART_NUMBERS numbers of them per token,
+ * and each rank combines the numbers of all ranks. */
 static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct tensor *lse, struct tensor *logits,
                                 struct tensor *targets)
 {

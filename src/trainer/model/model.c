@@ -1,8 +1,7 @@
 /* model.c - makes a model of its replicas, and a replica of its tensors. */
 #include "model_parts.h"
 
-/* Later: makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient
- * group. */
+/* Makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient group. */
 static void make_second_set(struct model *model, struct replica *replica)
 {
     size_t n_units = (size_t)model->params->n_units;
@@ -39,7 +38,6 @@ static void make_replica(struct model *model, int rank)
         make_second_set(model, replica);
 }
 
-/* Later: makes a model without replicas, which says only what each rank has. */
 struct model *outline_model(const struct config *config, const struct mesh *mesh)
 {
     check_config(config);
@@ -65,7 +63,7 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
     return model;
 }
 
-/* ---- Later: freeing ---------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 /* Frees its arrays: the tensors belong to the pool. */
 static void free_replica(struct replica *replica)

@@ -42,7 +42,7 @@ struct replica {
     struct tensor *verdict;     /* (VERDICT_SIZE) what norm_finish says of the gradient: VERDICT_* */
 };
 
-/* Later: how a model's gradients are kept; zeros: one set, which is kept as long as the model. */
+/* How a model's gradients are kept; zeros: one set, which is kept as long as the model. */
 struct gradients {
     bool dropped; /* they need not outlive the reduction (ZeRO-2) */
     bool grouped; /* there is a second set, for a second gradient group (--grad-groups) */

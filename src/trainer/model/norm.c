@@ -5,7 +5,7 @@
  */
 #include "model_parts.h"
 
-/* ---- Later: blocks ----------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* How many elements of its shard of a unit's gradient a rank adds to the norm. */
 static size_t count_counted(const struct builder *b, struct coordinates at)
@@ -83,7 +83,7 @@ void add_blocks(struct builder *b, int unit)
 
 /* ---- the verdict ------------------------------------------------------------------------------------------------- */
 
-/* Later: sends norm, clip scale and whether the update is halted to all other ranks. */
+/* Sends norm, clip scale and whether the update is halted to all other ranks. */
 static void send_verdict(struct builder *b)
 {
     struct tensor **verdicts = allocate((size_t)n_ranks(mesh_of(b)), sizeof *verdicts);
@@ -113,7 +113,6 @@ void finish_norm(struct builder *b, struct tensor *losses)
         send_verdict(b);
 }
 
-/* Later: adds a verdict on the losses alone, which the updates wait for where nothing is clipped. */
 void add_loss_check(struct builder *b, struct tensor *losses)
 {
     add_verdict(b, "loss.check", NO_TENSOR, 0, losses);

@@ -59,7 +59,7 @@ struct tensor *residual(struct builder *b, const char *name, struct tensor *x, s
     return out;
 }
 
-/* ---- Later: embedding: x = wte[token] + wpe[position] ------------------------------------------------------------ */
+/* ---- embedding: x = wte[token] + wpe[position] ------------------------------------------------------------------- */
 
 static void embed_weights(struct builder *b, const struct op *op)
 {
@@ -107,7 +107,7 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
     return x;
 }
 
-/* ---- Later: LayerNorm: out = w * (x - mean) / deviation + bias, per token ---------------------------------------- */
+/* ---- LayerNorm: out = w * (x - mean) / deviation + bias, per token ----------------------------------------------- */
 
 static void layernorm_weights(struct builder *b, const struct op *op)
 {

@@ -54,8 +54,7 @@ struct tensor *attention(struct builder *b, const char *name, struct tensor *qkv
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN }; /* A(M,K) B(N,K) | A(M,K) B(K,N) | A(K,M) B(K,N) */
 extern const char *const gemm_form_name[3];   /* "NT", "NN", "TN" */
 
-/* Later: how much of its tensor C is: all; the first part that is written; a later part, so that what was written is
- * kept. */
+/* How much of its tensor C is: all; the first part that is written; a later part, so that what was written is kept. */
 enum gemm_part { PART_WHOLE, PART_FIRST, PART_NEXT };
 
 /* Where the matrices of an operand lie in its tensor: matrix (i, h), for i below batch and h below heads, starts at

@@ -50,8 +50,8 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
     task->extra.state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};
 }
 
-/* Later: updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the
- * owner sends the sum of gradients, and all ranks update. */
+/* Updates a shard of a unit.  With ZeRO its owner updates it, and sends the new parameters to all.  Else the owner
+ * sends the sum of gradients, and all ranks update. */
 static void update_and_send(struct builder *b, struct coordinates owner)
 {
     int dp = mesh_of(b)->dp;
@@ -78,7 +78,7 @@ static void update_and_send(struct builder *b, struct coordinates owner)
     free(parts);
 }
 
-/* Later: a tied head on another device than the embedding is a copy: it gets the new embedding. */
+/* A tied head on another device than the embedding is a copy: it gets the new embedding. */
 static void send_tied(struct builder *b, int tp_rank)
 {
     if (!b->model->params->config.tied)
@@ -127,7 +127,6 @@ void reduce_unit(struct builder *b, int unit)
 
 /* ---- all updates ------------------------------------------------------------------------------------------------- */
 
-/* Later: is called where nothing is clipped; then the updates begin during the last backward. */
 void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses)
 {
     b->released = true;

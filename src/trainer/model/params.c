@@ -46,7 +46,7 @@ static const struct param_row final_rows[] = {
     {.name = "ln_f.bias", .llmc = 15, .shape = {C}},
 };
 
-/* ---- Later: sizes ------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 bool same_sizes(const struct config *a, const struct config *b)
 {
@@ -89,9 +89,9 @@ int64_t padded_vocab(int64_t words)
     return 100 * (rows - words) < words ? rows : words;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- a parameter, and its place ---------------------------------------------------------------------------------- */
 
-/* Later: turns a whole parameter into part k of n of it. */
+/* Turns a whole parameter into part k of n of it. */
 static void cut_param(struct param *param, int k, int n)
 {
     struct part part = part_of(&param->cut, param->shape, k, n);
@@ -106,7 +106,7 @@ static void cut_param(struct param *param, int k, int n)
     }
 }
 
-/* Later: adds a parameter, or part k of n of it. */
+/* Adds a parameter, or part k of n of it. */
 static void add_param(struct params *params, const struct param_row *row, int unit, int layer, int k, int n)
 {
     const struct config *config = &params->config;
@@ -141,12 +141,12 @@ static void add_param(struct params *params, const struct param_row *row, int un
     param->rows = is_head ? padded_vocab(param->shape[0]) : param->shape[0];
 }
 
-/* Later: the values of two parameters of lay_out_some(). */
+/* The values of two parameters of lay_out_some(). */
 enum dimensions { VECTORS = 1, MATRICES = 2 };
 enum division { DIVIDED, UNDIVIDED };
 
-/* Later: gives some parameters of rank k's unit their places, after those that have one: those with this number of
- * dimensions that are, or are not, divided among the n ranks. */
+/* Gives some parameters of rank k's unit their places, after those that have one: those with this number of dimensions
+ * that are, or are not, divided among the n ranks. */
 static void lay_out_some(struct params *params, struct unit *unit, enum dimensions dimensions, enum division division,
                          int k, int n)
 {
@@ -164,9 +164,8 @@ static void lay_out_some(struct params *params, struct unit *unit, enum dimensio
     }
 }
 
-/* Later: lays a unit out.  In each unit the matrices (which decay) come first.  Those that all ranks of a group have
- * whole come last among the matrices, and last among the vectors.  Without tensor parallelism that is the table's
- * order. */
+/* Lays a unit out.  In each unit the matrices (which decay) come first.  Those that all ranks of a group have whole
+ * come last among the matrices, and last among the vectors.  Without tensor parallelism that is the table's order. */
 static void lay_out_unit(struct params *params, struct unit *unit, int k, int n)
 {
     lay_out_some(params, unit, MATRICES, DIVIDED, k, n);
@@ -174,6 +173,8 @@ static void lay_out_unit(struct params *params, struct unit *unit, int k, int n)
     lay_out_some(params, unit, VECTORS, DIVIDED, k, n);
     lay_out_some(params, unit, VECTORS, UNDIVIDED, k, n);
 }
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 struct params *new_params(const struct config *config, const struct mesh *mesh, int k)
 {
@@ -195,7 +196,7 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     return params;
 }
 
-/* ---- Later: what is asked of the table --------------------------------------------------------------------------- */
+/* ---- what is asked of the table ---------------------------------------------------------------------------------- */
 
 struct problem *tp_problem(const struct config *config, const struct mesh *mesh)
 {

@@ -8,7 +8,7 @@
  */
 #include "model_parts.h"
 
-/* ---- Later: what a rank has -------------------------------------------------------------------------------------- */
+/* ---- what a rank has --------------------------------------------------------------------------------------------- */
 
 int first_unit(const struct model *model, int stage)
 {
@@ -95,7 +95,7 @@ void make_unit(struct model *model, struct replica *replica, int unit)
 
 /* ---- weights: views of them -------------------------------------------------------------------------------------- */
 
-/* Later: the first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
+/* The first parameter of a unit that is not a layer: of the embedding, or of the final norm with the head. */
 static enum unlayered_param first_unlayered(const struct params *params, int unit)
 {
     if (unit == 0)
@@ -103,9 +103,9 @@ static enum unlayered_param first_unlayered(const struct params *params, int uni
     return params->config.tied ? LNF_W : HEAD;
 }
 
-/* Later: makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the
- * last stage has the head: the embedding itself if it has that too, else a copy (which a second set shares with its
- * rank's), with a gradient of its own. */
+/* Makes what a tied head needs.  A rank with the first stage has a gradient of the look-up.  A rank with the last stage
+ * has the head: the embedding itself if it has that too, else a copy (which a second set shares with its rank's), with
+ * a gradient of its own. */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
     const struct param *wte = &params_of(model, replica->rank)->items[WTE];

@@ -15,7 +15,7 @@ struct tape make_tape(const struct builder *b, int dp_rank, int stage, int micro
     return (struct tape){.rank = rank, .micro = micro, .grad_group = grad_group};
 }
 
-/* Later: adds the copy of a tensor that another stage has, and returns the tensor that it is copied to. */
+/* Adds the copy of a tensor that another stage has, and returns the tensor that it is copied to. */
 static struct tensor *add_receive(struct builder *b, const char *name, struct tensor *from, const char *purpose)
 {
     struct tensor *received = activation(b, name, from->shape);
@@ -35,7 +35,6 @@ void forward_stage(struct builder *b, struct tape *tape, int stage, const struct
     tape->out = gpt_stage(b, stage, batch, tape->in);
 }
 
-/* Later: sends the gradient of a stage's input to the stage before it. */
 void send_gradient(struct builder *b, struct tape *tape, const struct tape *before)
 {
     on_rank(b, before->rank, tape->micro, ROLE_SEND);

@@ -75,7 +75,7 @@ static void issue_task(struct list *list, const struct task *task, uint32_t iter
     pthread_mutex_unlock(&flights_lock);
 }
 
-/* Later: issues a task with nothing else in flight. */
+/* Issues a task with nothing else in flight. */
 static void issue_alone(struct list *list, const struct task *task, uint32_t iteration)
 {
     retire_all(list);

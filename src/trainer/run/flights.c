@@ -74,7 +74,7 @@ void finish_flight(struct list *list, const struct task *task, struct task_fligh
     note_end(list, task, flight);
 }
 
-/* ---- Later: after a failure -------------------------------------------------------------------------------------- */
+/* ---- after a failure --------------------------------------------------------------------------------------------- */
 
 void wait_lanes(struct list *list)
 {
@@ -111,7 +111,7 @@ static _Noreturn void fail_with_first_failure(struct list *list)
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
-/* Later: releases the events that stand for the end in other contexts. */
+/* Releases the events that stand for the end in other contexts. */
 static void release_foreign(cl_event *foreign, int n_contexts)
 {
     for (int i = 0; i < n_contexts; i++)
@@ -141,8 +141,8 @@ void retire_first(struct list *list, struct lane_instances *lane_instances)
     pthread_mutex_unlock(&flights_lock);
 }
 
-/* Later: reports the instances of parked jobs that have ended, and frees the jobs, which are not among the instances of
- * any lane. */
+/* Reports the instances of parked jobs that have ended, and frees the jobs, which are not among the instances of any
+ * lane. */
 static void retire_parked(struct list *list)
 {
     struct late_tasks *late_tasks = list->running->late_tasks;

@@ -45,7 +45,7 @@ void enqueue(const struct issue *issue, cl_event *done)
     }
 }
 
-/* ---- Later: the end of a command --------------------------------------------------------------------------------- */
+/* ---- the end of a command ---------------------------------------------------------------------------------------- */
 
 cl_int event_status(cl_event event)
 {

@@ -41,7 +41,7 @@ static cl_kernel prepare_kernel(const struct task *task)
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-/* Later: frees what make_running() has allocated. */
+/* Frees what make_running() has allocated. */
 static void free_running(struct list *list)
 {
     struct running *running = list->running;
@@ -64,8 +64,7 @@ static void free_running(struct list *list)
     free(running);
 }
 
-/* Later: refuses devices that work only when somebody waits for them: lanes wait for each other, so none would
- * begin. */
+/* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
 static void refuse_if_devices_need_waiters(const struct machine *machine)
 {
     for (const struct device *device = machine->devices; device < machine->devices + machine->n_devices; device++)

@@ -163,7 +163,7 @@ void forward_end(struct job *job);
 
 /* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */
 
-/* Later: what late.c knows of a list whose tasks that need a slot run. */
+/* What late.c knows of a list whose tasks that need a slot run. */
 struct late_tasks {
     slot_asker *ask;
     void *context;           /* the first argument of `ask` */

@@ -39,7 +39,7 @@ static void *run_jobs(void *argument)
     return NULL;
 }
 
-/* Later: starts the thread of a lane of that name. */
+/* Starts the thread of a lane of that name. */
 static struct host_thread *start_thread(const char *name)
 {
     struct host_thread *thread = allocate(1, sizeof *thread);
@@ -76,7 +76,7 @@ void give_job(struct host_thread **place, const char *name, struct job *job)
     pthread_mutex_unlock(&thread->lock);
 }
 
-/* ---- Later: the end of threads ----------------------------------------------------------------------------------- */
+/* ---- the end of threads ------------------------------------------------------------------------------------------ */
 
 void wait_until_idle(struct host_thread *thread)
 {

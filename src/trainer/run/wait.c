@@ -88,7 +88,7 @@ void wait_to_issue(struct list *list, uint32_t iteration)
     }
 }
 
-/* ---- Later: until all has ended ---------------------------------------------------------------------------------- */
+/* ---- until all has ended ----------------------------------------------------------------------------------------- */
 
 void flush_lanes(const struct machine *machine)
 {

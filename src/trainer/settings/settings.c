@@ -24,7 +24,7 @@ struct overruled {                     /* what the command line overrules, so th
     const struct resumed_run *resumed; /* NULL: no run is resumed */
 };
 
-/* Later: the first of two looks at the command line: finds the config file and the resumed run. */
+/* The first of two looks at the command line: finds the config file and the resumed run. */
 static struct overruled read_overruled(const struct usage *usage, int argc, char **argv)
 {
     struct overruled overruled = {0};
@@ -40,7 +40,7 @@ static struct overruled read_overruled(const struct usage *usage, int argc, char
     return overruled;
 }
 
-/* Later: sets the options that the config file has. */
+/* Sets the options that the config file has. */
 static void apply_config(const struct usage *usage, const char *config)
 {
     static char *text; /* options point into it */

@@ -14,12 +14,12 @@
 #include "trainer/data/data.h"
 #include "trainer/model/model.h"
 
-/* ---- what is said ------------------------------------------------------------------------------------------------ */
+/* ---- sources, usages, demands ------------------------------------------------------------------------------------ */
 
 struct settings;
 struct json_t; /* of the library jansson */
 
-/* Later: the model with which training or sampling begins. */
+/* The model with which training or sampling begins. */
 struct source {
     char *path; /* NULL: there is no source */
     struct config config;
@@ -27,7 +27,7 @@ struct source {
     const char *tokenizer;         /* the run's, as text */
 };
 
-/* Later: a command's options, and what `yard NAME --help` says of it. */
+/* A command's options, and what `yard NAME --help` says of it. */
 struct usage {
     const char *name;     /* "train" */
     const char *takes;    /* what follows the name in its first line: "[options]" */
@@ -41,7 +41,7 @@ struct usage {
 };
 extern const struct usage train_usage; /* usage.c */
 
-/* Later: what commands, and folders outside of src/trainer, demand of the trainer besides its options. */
+/* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
 struct demands {
     const char *one_device; /* the command that needs a single device, "check"; NULL: several may be there */
     bool time_tasks;        /* queues carry times */
@@ -52,6 +52,8 @@ struct demands {
     bool no_passes;         /* the lists stay as they are built */
     int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
 };
+
+/* ---- the settings ------------------------------------------------------------------------------------------------ */
 
 struct settings {
     /* The first fields are the values of options of the same names; `yard NAME --help` tells what each means.  A text
@@ -90,7 +92,7 @@ struct settings {
     int save_every;         /* in steps; 0: only at the end */
     int sample_length;      /* tokens of the sample after the training; 0: none */
 
-    /* ---- Later: yard sample ---- */
+    /* ---- yard sample ---- */
 
     const char *from;   /* a path */
     const char *prompt; /* a text */
@@ -98,7 +100,7 @@ struct settings {
     int top_k;          /* among how many tokens; 0: all */
     double temperature; /* 0: always the likeliest token */
 
-    /* ---- Later: no options, but what follows from them ---- */
+    /* ---- no options, but what follows from them ---- */
 
     const struct turn_order *turn_order; /* what `pipeline` names */
     const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */
@@ -128,7 +130,7 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
 
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 
-/* Later: what messages say to a user who looks for a command that evaluates. */
+/* What messages say to a user who looks for a command that evaluates. */
 #define HOW_TO_EVALUATE                                                                                                \
     "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
     "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
@@ -145,7 +147,7 @@ void expect_heads(const struct config *config, const char *path);
 /* The option that the user has given after `before` (NULL: the first that was given); NULL: there is none. */
 const struct option *next_given(const struct option *before);
 
-/* Later: the first option that the user has given and that does not fit; NULL: all fit. */
+/* The first option that the user has given and that does not fit; NULL: all fit. */
 typedef bool option_fits(const struct option *option);
 const char *first_unfit(option_fits *fits);
 

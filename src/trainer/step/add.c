@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-/* Later: makes the grid of n work-groups. */
 struct grid groups_on(const struct device *device, size_t n)
 {
     size_t wg = device->shape.work_group;
@@ -64,7 +63,6 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
     return task;
 }
 
-/* Later: adds a task with commands of its own. */
 struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
                        const void *description, size_t bytes)
 {

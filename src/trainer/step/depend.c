@@ -54,7 +54,7 @@ static void add_edges(struct walk *walk, int latest, int consumer, enum edge_kin
         add_edge(walk, walk->touches[i].node, consumer, kind);
 }
 
-/* Later: does an access of a node connect it to others by edges of that kind?
+/* Does an access of a node connect it to others by edges of that kind?
  *
  *     reuse    Not if the tensor persists: it shares its bytes with no other, so its data edges say all.
  *     data     A tensor that does not persist has a new value in each iteration.  The value connects nothing to the
@@ -113,7 +113,7 @@ static void note_touches(struct walk *walk, int node, enum edge_kind kind)
             note_touch(walk, node, access, kind);
 }
 
-/* Later: adds the edges of a node that follow from no access: the list says that it waits. */
+/* Adds the edges of a node that follow from no access: the list says that it waits. */
 static void add_listed_edges(struct walk *walk, int node)
 {
     while (walk->next_listed < walk->n_listed && walk->listed[walk->next_listed].consumer == node - walk->n) {
@@ -125,7 +125,7 @@ static void add_listed_edges(struct walk *walk, int node)
 
 /* ---- the edges of a list ----------------------------------------------------------------------------------------- */
 
-/* Later: frees what fill_edges() has allocated for the walk. */
+/* Frees what fill_edges() has allocated for the walk. */
 static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
 {
     for (int kind = 0; kind < n_kinds; kind++) {

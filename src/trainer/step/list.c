@@ -10,7 +10,6 @@ void tag_tasks(struct list *list, int layer, int micro, enum role role)
 
 void tag_role(struct list *list, enum role role) { tag_tasks(list, NONE, NONE, role); }
 
-/* Later: makes an empty list. */
 struct list *new_list(struct pool *pool, const char *name)
 {
     struct list *list = allocate(1, sizeof *list);
@@ -24,7 +23,6 @@ struct list *new_list(struct pool *pool, const char *name)
 
 /* ---- their tasks ------------------------------------------------------------------------------------------------- */
 
-/* Later: puts the task into the chain of an edited list. */
 void link_behind(struct task *task, struct task *where)
 {
     task->prev = where;
@@ -51,7 +49,7 @@ struct task *append_task(struct list *list)
     return task;
 }
 
-/* ---- Later: freeing ---------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 void free_task(struct task *task)
 {
@@ -77,7 +75,7 @@ void free_list(struct list *list)
     free(list);
 }
 
-/* ---- Later: order ------------------------------------------------------------------------------------------------ */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 void permute_tasks(struct list *list, size_t first, const size_t *positions, size_t n)
 {

@@ -39,7 +39,7 @@
 
 /* ---- a list: list.c ---------------------------------------------------------------------------------------------- */
 
-/* Later: from this position on, until its next level, a device holds this number of bytes. */
+/* From this position on, until its next level, a device holds this number of bytes. */
 struct level {
     int device, position;
     size_t bytes;
@@ -49,8 +49,8 @@ struct level {
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_IN_FLIGHT = 4 };   /* instances of one task that may be in flight */
 
-/* Later: a listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says
- * so: `after=` of a step file (after.c). */
+/* A listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says so:
+ * `after=` of a step file (after.c). */
 struct origin_wait {
     uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
     bool previous;               /* it is the producer's instance of the step before */
@@ -70,7 +70,7 @@ struct list {
     struct running *running;                 /* what run/ needs to run it; NULL: it was never finished for running */
     void (*free_running)(struct list *list); /* frees `running` */
 
-    /* ---- Later: what passes ask and change ---- */
+    /* ---- what passes ask and change ---- */
 
     uint64_t last_origin;
     int message;                      /* the message number that copies get which are added now; 0: none */
@@ -83,7 +83,7 @@ struct list {
      * drain() and its like call it with nothing in flight, after any number of iterations. */
     void (*restore_state)(struct list *list);
 
-    /* ---- Later: how many bytes are held, set by place() ---- */
+    /* ---- how many bytes are held, set by place() ---- */
 
     size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
     size_t *peak_total;          /* by device: most bytes of all classes together held at a time */
@@ -153,7 +153,7 @@ void link_behind(struct task *task, struct task *where);
 
 /* ---- after.c ----------------------------------------------------------------------------------------------------- */
 
-/* Later: the values of a parameter of add_after(). */
+/* The values of a parameter of add_after(). */
 enum step_waited { SAME_STEP, STEP_BEFORE };
 
 /* The consumer waits for the producer, of the same step or of the step before, and so do their slices, repeats and
@@ -164,7 +164,7 @@ void add_after(struct list *list, const struct task *consumer, const struct task
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer,
               enum step_waited which);
 
-/* Later: a wait that the list states. */
+/* A wait that the list states. */
 struct listed_wait {
     int producer, consumer; /* positions: the task at `consumer` waits for the one at `producer` */
     bool previous;          /* it is the producer's instance of the step before */

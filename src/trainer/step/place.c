@@ -20,7 +20,7 @@
 #include "step_parts.h"
 #include "trainer/base/parts.h"
 
-/* Later: no placement of an arena takes less than the most that a list holds there. */
+/* No placement of an arena takes less than the most that a list holds there. */
 static void raise_least_bytes(const struct machine *machine, const struct list *list, struct arena *arenas,
                               size_t n_arenas)
 {
@@ -55,7 +55,7 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, siz
     return NULL;
 }
 
-/* Later: says that devices and host need more than the memory that they share. */
+/* Says that devices and host need more than the memory that they share. */
 static struct problem *ram_problem(const struct machine *machine, size_t ram)
 {
     char have[32], need[32];

@@ -49,7 +49,7 @@ struct arg { /* an argument of a kernel; the macros below make it */
 #define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .number = (int32_t)(n)})
 #define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .real = (x)})
 
-/* Later: a struct of cl/shared.h: the variable x, which is copied. */
+/* A struct of cl/shared.h: the variable x, which is copied. */
 #define STRUCT(x) struct_arg(&(x), sizeof(x))
 struct arg struct_arg(const void *value, size_t bytes);
 

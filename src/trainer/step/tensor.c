@@ -4,7 +4,7 @@
 const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
                                                         "activations", "work",      "buffers"};
 
-/* ---- Later: pools ------------------------------------------------------------------------------------------------ */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 struct pool *new_pool(struct machine *machine)
 {
@@ -63,14 +63,12 @@ struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form)
     return tensor;
 }
 
-/* Later: makes a tensor of floats. */
 struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape)
 {
     const struct tensor_form form = {.device = device, .class = MEM_WORK, .name = name, .shape = shape};
     return new_tensor(pool, &form);
 }
 
-/* Later: makes a tensor of the same form, mostly on another device. */
 struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like)
 {
     const struct tensor_form form = {
@@ -111,7 +109,6 @@ struct tensor *new_view(struct pool *pool, struct tensor *base, const char *name
     return become_view(tensor, base, offset * ELEMENT_BYTES, tensor->bytes);
 }
 
-/* Later: makes a view that has as many bytes as a pass says. */
 struct tensor *new_view_of_bytes(struct pool *pool, struct tensor *base, const char *name, struct range bytes,
                                  struct shape shape)
 {
@@ -140,7 +137,7 @@ void *tensor_memory(const struct tensor *tensor)
     return (char *)slab_of(tensor)->host + tensor->storage->address + tensor->offset;
 }
 
-/* ---- Later: what passes and commands ask ------------------------------------------------------------------------- */
+/* ---- what passes and commands ask -------------------------------------------------------------------------------- */
 
 struct tensor *as_buffer(struct tensor *tensor)
 {
@@ -165,7 +162,7 @@ bool share_bytes(const struct tensor *a, const struct tensor *b)
 
 size_t count_elements(const struct tensor *tensor) { return tensor->bytes / ELEMENT_BYTES; }
 
-/* ---- Later: reading and writing ---------------------------------------------------------------------------------- */
+/* ---- reading and writing ----------------------------------------------------------------------------------------- */
 
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {

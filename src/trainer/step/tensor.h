@@ -36,8 +36,8 @@ struct range {
     size_t begin, end;
 };
 
-/* Later: where a persistent storage gets its first bytes: all replicas of a tensor start as bytes of this one.  A
- * storage that is no replica, nor a part of one, names itself in `of`, with `begin` 0. */
+/* Where a persistent storage gets its first bytes: all replicas of a tensor start as bytes of this one.  A storage that
+ * is no replica, nor a part of one, names itself in `of`, with `begin` 0. */
 struct replica_bytes {
     const struct tensor *of;
     size_t begin;  /* the storage's first byte, counted in those of `of` */

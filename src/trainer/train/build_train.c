@@ -41,7 +41,7 @@ static int count_tapes(const struct train_build *train_build)
     return train_build->trainer->mesh.dp * train_build->trainer->mesh.tp;
 }
 
-/* Later: the gradient group (--grad-groups) to which a micro-batch belongs. */
+/* The gradient group (--grad-groups) to which a micro-batch belongs. */
 static int grad_group_of(const struct trainer *trainer, int micro)
 {
     return micro * trainer->settings->grad_groups / trainer->micros;
@@ -103,7 +103,7 @@ static void add_unit_backward(struct train_build *train_build, const struct turn
     }
 }
 
-/* Later: sends the gradients of the stage's inputs to the stage before. */
+/* Sends the gradients of the stage's inputs to the stage before. */
 static void send_gradients(struct train_build *train_build, int stage, int micro)
 {
     struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
@@ -112,7 +112,7 @@ static void send_gradients(struct train_build *train_build, int stage, int micro
         send_gradient(train_build->b, &tapes[k], &before[k]);
 }
 
-/* Later: frees the tapes of a stage and micro-batch. */
+/* Frees the tapes of a stage and micro-batch. */
 static void free_tapes(struct train_build *train_build, int stage, int micro)
 {
     const struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
@@ -155,7 +155,7 @@ static void add_backwards(struct train_build *train_build, const struct turn *tu
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-/* Later: is this turn the forward after which the step's losses are complete? */
+/* Is this turn the forward after which the step's losses are complete? */
 static bool is_last_forward(const struct trainer *trainer, const struct turn *turn)
 {
     return turn->computation == FORWARD && turn->stage == n_stages(&trainer->mesh) - 1 &&

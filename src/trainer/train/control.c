@@ -52,14 +52,13 @@ void add_control(struct trainer *trainer)
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-/* Later: finds the rank that has the losses of a data-parallel rank. */
 int loss_rank(const struct trainer *trainer, int dp_rank)
 {
     return rank_at(&trainer->mesh, dp_rank, n_stages(&trainer->mesh) - 1);
 }
 
-/* Later: a rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on
- * another device has a tensor of its own, from which its sum is moved later. */
+/* A rank on the norm's device adds its losses up in the returned tensor itself, through a view.  A rank on another
+ * device has a tensor of its own, from which its sum is moved later. */
 struct tensor *new_loss_totals(struct trainer *trainer)
 {
     int n = trainer->mesh.dp;

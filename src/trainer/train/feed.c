@@ -1,7 +1,7 @@
 /* feed.c - tasks that bring a step its batches: the host prepares windows of tokens, which are then uploaded. */
 #include "train_parts.h"
 
-/* ---- Later: feeds ------------------------------------------------------------------------------------------------ */
+/* ---- feeds ------------------------------------------------------------------------------------------------------- */
 
 void make_feeds(struct trainer *trainer)
 {
@@ -33,7 +33,6 @@ void free_feeds(struct trainer *trainer)
 
 /* ---- copies to devices ------------------------------------------------------------------------------------------- */
 
-/* Later: finds the host's tensor for a transfer.  Devices of several contexts need several. */
 struct tensor *tensor_on_host(struct transfers *transfers, const struct device *device)
 {
     int context = device->context->index;
@@ -53,7 +52,6 @@ void add_upload(struct transfers *uploads, const char *name, struct tensor *targ
     add_copy(uploads->list, target->device->lanes[LANE_UPLOAD], name, target, source);
 }
 
-/* Later: fills the tensors of further contexts. */
 void copy_to_other_contexts(const struct task *maker)
 {
     const struct tensor *tensor = maker->accesses[0].tensor;
@@ -93,8 +91,8 @@ static struct batch make_batch(struct trainer *trainer, struct device *device, i
 /* Fills the batch with zeros, since its sections are padded.  Returns where its tokens are. */
 int32_t *clear_batch(const struct batch *batch) { return memset(tensor_memory(batch->all), 0, batch->all->bytes); }
 
-/* Later: completes a batch whose tokens are there: sorts their positions, for the embedding's gradient, and copies all
- * of it to the task's other tensors. */
+/* Completes a batch whose tokens are there: sorts their positions, for the embedding's gradient, and copies all of it
+ * to the task's other tensors. */
 void complete_batch(const struct feed *feed, const struct task *task)
 {
     const struct batch *batch = &feed->host;
@@ -105,8 +103,7 @@ void complete_batch(const struct feed *feed, const struct task *task)
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-/* Later: fills a window with tokens that follow from step and place alone, so that a benchmark is the same
- * everywhere. */
+/* Fills a window with tokens that follow from step and place alone, so that a benchmark is the same everywhere. */
 static void random_window(const struct trainer *trainer, uint32_t iteration, int sample, int32_t *tokens,
                           int32_t *targets)
 {
@@ -120,7 +117,7 @@ static void random_window(const struct trainer *trainer, uint32_t iteration, int
     }
 }
 
-/* Later: describes the window that is to be taken from the data. */
+/* Describes the window that is to be taken from the data. */
 static struct window data_window(const struct trainer *trainer, uint32_t iteration, int sample)
 {
     return (struct window){.window_order = trainer->settings->data.window_order,

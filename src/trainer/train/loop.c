@@ -14,15 +14,14 @@
 
 void issue_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
 
-/* Later: true when the run is at its end already, but not in --save's folder: it is saved there, though no step is
- * trained. */
+/* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
 static bool is_only_saved(const struct loop_state *loop_state)
 {
     const struct settings *settings = loop_state->trainer->settings;
     return loop_state->shown == loop_state->last && settings->save && settings->resumed && settings->resumed->elsewhere;
 }
 
-/* Later: looks for writes past the end of slabs. */
+/* Looks for writes past the end of slabs. */
 static void check_guards(struct machine *machine)
 {
     for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */

@@ -32,7 +32,7 @@ void show_results(struct loop_state *loop_state, uint32_t step)
     }
 }
 
-/* ---- Later: what is not finite ----------------------------------------------------------------------------------- */
+/* ---- what is not finite ------------------------------------------------------------------------------------------ */
 
 const char *not_finite_advice(const struct trainer *trainer)
 {

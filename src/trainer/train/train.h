@@ -40,7 +40,7 @@ struct result {        /* what the report task says of one training step */
 enum { RESULTS = KEPT_ENDS }; /* how many steps' results are kept */
 enum { MOST_LISTS = 3 };      /* how many lists a trainer may have */
 
-/* Later: the losses of an evaluation's n tokens. */
+/* The losses of an evaluation's n tokens. */
 struct losses {
     double sum; /* in nats */
     uint64_t n;
@@ -92,14 +92,14 @@ struct trainer {
     struct tensor *kept_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
     struct tensor *sample_logits; /* (V) on the host */
 
-    /* ---- Later: other tokens ---- */
+    /* ---- other tokens ---- */
 
     const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
     /* Step n trains on batch n + batches_ahead of the data: 0, unless the run before had another --batch.  After 100
      * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
     int64_t batches_ahead;
 
-    /* ---- Later: what it writes, and what changes while it runs ---- */
+    /* ---- what it writes, and what changes while it runs ---- */
 
     int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
     struct log *log;           /* the file of --log, see log.h; NULL: not given */

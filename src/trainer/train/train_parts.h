@@ -32,8 +32,8 @@ void complete_batch(const struct feed *feed, const struct task *task);
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
 
-/* Later: transfers between the host and one device after another.  Devices of one OpenCL context use the same tensor of
- * the host, since it is pinned for that context; the next context gets one of its own. */
+/* Transfers between the host and one device after another.  Devices of one OpenCL context use the same tensor of the
+ * host, since it is pinned for that context; the next context gets one of its own. */
 struct transfers {
     struct list *list;
     struct task *maker;     /* uploads: the host task that fills the tensors; else NULL */

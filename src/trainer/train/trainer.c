@@ -16,7 +16,6 @@ double tokens_per_step(const struct trainer *trainer) { return (double)trainer->
 
 /* ---- parts of a trainer ------------------------------------------------------------------------------------------ */
 
-/* Later: opens the devices that the settings name. */
 struct machine *open_machine_for(const struct settings *settings, bool separate)
 {
     struct machine_options options = {
@@ -33,7 +32,6 @@ struct machine *open_machine_for(const struct settings *settings, bool separate)
     return machine;
 }
 
-/* Later: finds the sizes of the model. */
 struct config config_of(const struct settings *settings)
 {
     if (settings->source.path)
@@ -48,7 +46,6 @@ struct config config_of(const struct settings *settings)
     };
 }
 
-/* Later: collects the lists that are there. */
 size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
 {
     struct list *each[] = {trainer->train_list, trainer->eval_list, trainer->sample_list};
@@ -59,7 +56,7 @@ size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
     return n;
 }
 
-/* Later: sets the schedule of the learning rate, and from which batch a resumed run goes on. */
+/* Sets the schedule of the learning rate, and from which batch a resumed run goes on. */
 static void set_rate(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
@@ -76,6 +73,8 @@ static void set_rate(struct trainer *trainer)
         trainer->batches_ahead =
             (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
 }
+
+/* ---- its lists and its model ------------------------------------------------------------------------------------- */
 
 static void build_lists(struct trainer *trainer, unsigned wanted)
 {
@@ -166,7 +165,7 @@ struct trainer *new_trainer(const struct settings *settings, unsigned wanted)
     return trainer;
 }
 
-/* ---- Later: trainers for other commands, and the end of a trainer ------------------------------------------------ */
+/* ---- trainers for other commands, and the end of a trainer ------------------------------------------------------- */
 
 struct trainer *new_trainer_for(const struct settings *settings, const struct config *config, struct dataset *data,
                                 unsigned wanted)
