@@ -65,7 +65,7 @@
 #include "guest.h"
 #include "remake.h"
 #include "reports.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "uses.h"
 
 /* This folder includes no other one of planning, since these include it.  Costs are only passed on here: passes and the

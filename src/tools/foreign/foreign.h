@@ -2,8 +2,8 @@
 #ifndef FOREIGN_H
 #define FOREIGN_H
 
+#include "trainer/base/additions.h"
 #include "trainer/base/base.h"
-#include "trainer/base/parts.h"
 #include "trainer/file/file.h"
 
 extern const struct foreign_lookup foreign_lookup; /* known.c: words */

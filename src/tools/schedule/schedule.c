@@ -4,7 +4,7 @@
 #include "planning/lists/plan_command.h"
 #include "planning/pass/pass.h"
 #include "planning/predict/plan.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/file/file.h"
 
 static struct {

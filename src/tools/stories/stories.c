@@ -13,8 +13,8 @@
  * grammar.c reads the grammar, data/stories.txt for one, and makes the chain.
  */
 #include "grammar.h"
+#include "trainer/base/additions.h"
 #include "trainer/base/embedded.h"
-#include "trainer/base/parts.h"
 #include "trainer/data/data.h"
 #include "trainer/file/file.h"
 

@@ -1,7 +1,7 @@
 /* bpe_kind.c - registers byte pair encoding as a kind of tokenizer, which --tokens bpe:N learns, --tokens FILE reads,
  * and a file beside a model may hold. */
 #include "tokens_parts.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/file/file.h"
 #include "trainer/model_files/model_files.h"
 

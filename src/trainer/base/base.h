@@ -1,5 +1,5 @@
 /* base.h - what all other folders use, in one line.  Nothing in this folder calls OpenCL or trains.  Only the
- * random streams (random.h), and what folders register (module.h, parts.h), know of other folders.
+ * random streams (random.h), and what folders register (module.h, additions.h), know of other folders.
  *
  *     error.h       a sentence and an exit code        error.c
  *     process.h     signals, this process              process.c
@@ -8,31 +8,33 @@
  *     random.h      random numbers                     random.c
  *     hash.h        hashes                             hash.c
  *     allocate.h    memory                             allocate.c
+ *     arithmetic.h  minimum, multiples                 arithmetic.c
  *     array.h       growing, sorting, searching        array.c
- *     text.h        numbers as text, UTF-8             text.c, utf8.c
+ *     text.h        texts, numbers as text, UTF-8      text.c, utf8.c
  *     options.h     words of the command line          options.c, options_help.c
  *
  * These are included where they are used:
  *
  *     json.h        numbers and texts as JSON          json.c
  *     module.h      how folders register themselves    module.c
- *     parts.h       what they add to the trainer       parts.c
+ *     additions.h   what they add to the trainer       additions.c
  *     embedded.h    files inside the program           build/embedded.c, which make writes
  *     lane.h        the kinds of lanes
  */
 #ifndef BASE_H
 #define BASE_H
 
-#include "allocate.h" /* brings: allocate, MIN, MAX, PRINTF_LIKE */
-#include "array.h"    /* brings: grow(), COUNT, NONE, SORT, COMPARE, lower_bound() */
-#include "clock.h"    /* brings: now_ns */
-#include "error.h"    /* brings: fail, warn, inform, say, must, attempt, problem, cleanup, CHECK */
-#include "hash.h"     /* brings: hash_bytes */
-#include "options.h"  /* brings: option, option_table */
-#include "process.h"  /* brings: interrupted, live_in_child */
-#include "random.h"   /* brings: random_words, random_uniform, random_normal, and the streams */
-#include "screen.h"   /* brings: write_over, show_busy */
-#include "text.h"     /* brings: append_text, format_number, JOINED, text_stream */
+#include "allocate.h"   /* brings: allocate, copy_string, copy_bytes */
+#include "arithmetic.h" /* brings: MIN, MAX, round_up, ceil_div */
+#include "array.h"      /* brings: GROW, COUNT, NONE, SORT, COMPARE, lower_bound() */
+#include "clock.h"      /* brings: now_ns */
+#include "error.h"      /* brings: fail, warn, inform, say, must, attempt, problem, cleanup, CHECK */
+#include "hash.h"       /* brings: hash_bytes */
+#include "options.h"    /* brings: option, option_table */
+#include "process.h"    /* brings: interrupted, live_in_child */
+#include "random.h"     /* brings: random_words, random_uniform, random_normal, and the streams */
+#include "screen.h"     /* brings: write_over, show_busy */
+#include "text.h"       /* brings: format_string, append_text, format_number, JOINED, text_stream, PRINTF_LIKE */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 
 /* Set while a thread changes the list of cleanups.  A mutex would not do: a signal's handler may not use one. */
@@ -160,7 +159,7 @@ struct problem *attempt(void (*work)(void *), void *argument)
 void clean_up_in_handler(void)
 {
     if (atomic_flag_test_and_set(&cleanups_lock))
-        return; /* the list is being changed: see below */
+        return; /* the list is being changed */
     /* The lock stays held on purpose, since the program ends: no other thread may change the list any more. */
     for (const struct cleanup *cleanup = cleanups; cleanup; cleanup = cleanup->next)
         cleanup->run(cleanup->argument);

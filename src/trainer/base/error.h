@@ -7,9 +7,7 @@
 #ifndef ERROR_H
 #define ERROR_H
 
-#include "allocate.h"
-
-#include <stdio.h>
+#include "text.h"
 
 enum exit_code {
     EXIT_OK = 0,

@@ -105,7 +105,7 @@ struct module {
     void (*check_settings)(struct settings *settings); /* it may also set settings->demands */
 
     /* What it adds to other folders.  Who asks for it declares the struct. */
-    const struct training_parts *training; /* to the trainer, such as hooks: parts.h */
+    const struct training_parts *training; /* to the trainer, such as hooks: additions.h */
     const struct planning_parts *planning; /* to planning, such as a pass: planning/pass/pass.h */
     /* To techniques/checkpoint, another form of a checkpoint: checkpoint.h. */
     const struct checkpoint_form *checkpoint_form;

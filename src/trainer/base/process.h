@@ -2,9 +2,6 @@
 #ifndef PROCESS_H
 #define PROCESS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "error.h"
 
 /* How the user called this program, such as "./yard": for commands that messages tell the user to type. */

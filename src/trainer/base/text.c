@@ -5,6 +5,27 @@
 #include <errno.h>
 #include <math.h>
 
+char *format_arguments(const char *format, va_list arguments)
+{
+    va_list once_more;
+    va_copy(once_more, arguments);
+    int n = vsnprintf(NULL, 0, format, once_more);
+    va_end(once_more);
+    CHECK(n >= 0, "bad format \"%s\"", format);
+    char *text = allocate((size_t)n + 1, 1); /* not vasprintf(): leak checkers do not report where that is called */
+    vsnprintf(text, (size_t)n + 1, format, arguments);
+    return text;
+}
+
+char *format_string(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = format_arguments(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
 void append_string(char **text, char *addition)
 {
     size_t used = *text ? strlen(*text) : 0;

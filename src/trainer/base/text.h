@@ -1,17 +1,24 @@
-/* text.h - numbers as text and back, and UTF-8.
+/* text.h - texts that are put together, numbers as text and back, and UTF-8.
  *
- * Functions format_*() write into an array of the caller's, and return it; format_string() is in allocate.h.  Functions
- * parse_*() return false, and leave the value alone, if the text as a whole is no such number.
+ * Functions format_*() write into an array of the caller's, and return it; format_string() and format_arguments() make
+ * a new string.  Functions parse_*() return false, and leave the value alone, if the text as a whole is no such number.
  */
 #ifndef TEXT_H
 #define TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 /* ---- text.c: texts that are put together ------------------------------------------------------------------------- */
+
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
+
+/* Each makes a new string by printf rules.  The caller frees it. */
+char *format_string(const char *format, ...) PRINTF_LIKE(1, 2);
+char *format_arguments(const char *format, va_list arguments) PRINTF_LIKE(1, 0);
 
 /* printf to the end of *text, which is reallocated; *text may be NULL before.  The caller frees it. */
 #define append_text(text, ...) append_string((text), format_string(__VA_ARGS__))

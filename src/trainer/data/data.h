@@ -22,7 +22,7 @@
 
 /* ---- data_paths.c: what --data names ----------------------------------------------------------------------------- */
 
-/* A folder that makes texts whose best possible loss is known (struct training_parts, base/parts.h). */
+/* A folder that makes texts whose best possible loss is known (struct training_parts, base/additions.h). */
 struct text_maker {
     const char *name; /* --data NAME: its own text; --data NAME:FILE: the text that this file describes */
     void *(*open)(const char *file);             /* file NULL: its own text.  Ends the program if the file is wrong */

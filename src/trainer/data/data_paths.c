@@ -5,7 +5,7 @@
  *     --data PATH                 a file, all files of a folder, or those that match a pattern; all of one format
  */
 #include "data_parts.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/file/file.h"
 
 #include <glob.h>

@@ -2,7 +2,7 @@
  * finds the kind that a word of --tokens, or a checkpoint's text, names.
  */
 #include "tokens.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/file/file.h"
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */

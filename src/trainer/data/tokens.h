@@ -7,7 +7,7 @@
  *             (.bin files)     40 716                ids: the numbers were made elsewhere
  *
  * A *kind* of tokenizer is a table of functions.  The three that the trainer has are in tokens.c; a folder may add
- * another one (struct training_parts, base/parts.h).
+ * another one (struct training_parts, base/additions.h).
  */
 #ifndef TOKENS_H
 #define TOKENS_H

@@ -6,7 +6,7 @@
  * another folder (struct formats).
  */
 #include "file.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 
 #include <sys/stat.h>
 

@@ -54,7 +54,7 @@ struct glimpse {
 bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
 uint32_t glimpse_u32(const struct glimpse *glimpse, size_t at); /* the 32 bits at byte `at`; 0: they are not there */
 
-/* Functions of the folder that knows files of other programs (struct training_parts, base/parts.h). */
+/* Functions of the folder that knows files of other programs (struct training_parts, base/additions.h). */
 struct formats {
     const struct file_kind *(*kind)(const struct glimpse *glimpse); /* NULL: the file is of no kind that is known */
     /* Each ends the program if the file is, or the folder has, a model in a form that is known but not read here. */

@@ -23,7 +23,7 @@
  * order, and to the same bits, as on one device.
  */
 #include "model.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
 

@@ -77,7 +77,7 @@ struct written_turns {
     const char *text;    /* the whole order as text, which checkpoints keep */
 };
 
-/* The folder that reads orders (struct training_parts, base/parts.h). */
+/* The folder that reads orders (struct training_parts, base/additions.h). */
 struct order_reader {
     const char *ending; /* how names of files with an order end: ".csv" */
     /* from: the path of such a file, or the text of written turns, which has several lines.  Ends the program when this

@@ -6,7 +6,7 @@
  */
 #include "model_files.h"
 #include "statements.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/model/model.h"
 
 #include <unistd.h>

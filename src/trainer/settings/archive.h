@@ -1,13 +1,13 @@
 /* archive.h - what the trainer asks of the folder that writes whole runs and reads them again.
  *
  * Without such a folder, a run saves its model alone, and none goes on.  The folder is found by find_archive() of
- * base/parts.h; the trainer itself knows only what a run is (struct resumed_run) and where it would be.
+ * base/additions.h; the trainer itself knows only what a run is (struct resumed_run) and where it would be.
  */
 #ifndef ARCHIVE_H
 #define ARCHIVE_H
 
 #include "settings.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/mesh/mesh.h"
 
 struct trainer;

@@ -3,7 +3,7 @@
  */
 #include "archive.h"
 #include "settings_parts.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 #include "trainer/model_files/model_files.h"
 
 static const struct option_rule rules[] = {

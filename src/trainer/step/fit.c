@@ -3,7 +3,7 @@
  * say themselves (ways_to_make_room()).
  */
 #include "step_parts.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 
 size_t arena_bytes(const struct arena *arena)
 {

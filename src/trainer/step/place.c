@@ -18,7 +18,7 @@
  * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */
 #include "step_parts.h"
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 
 /* No placement of an arena takes less than the most that a list holds there. */
 static void raise_least_bytes(const struct machine *machine, const struct list *list, struct arena *arenas,

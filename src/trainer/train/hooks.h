@@ -1,16 +1,16 @@
 /* hooks.h - the moments at which the trainer calls the folders that it does not name.
  *
  * A folder that takes part in a training, but is not of src/trainer, puts functions here, and names them in its struct
- * training_parts (base/parts.h).  At each moment the functions of all folders are called, in the order of modules[].
- * A function that is NULL: the folder has nothing to do then.  At some moments a folder is asked, as by ask_machine(),
- * and answers; of the others it is told, as by tell_list_built().
+ * training_parts (base/additions.h).  At each moment the functions of all folders are called, in the order of
+ * modules[].  A function that is NULL: the folder has nothing to do then.  At some moments a folder is asked, as by
+ * ask_machine(), and answers; of the others it is told, as by tell_list_built().
  *
  * What a folder knows of a trainer hangs on one pointer, folder_data_of().
  */
 #ifndef HOOKS_H
 #define HOOKS_H
 
-#include "trainer/base/parts.h"
+#include "trainer/base/additions.h"
 
 #include <stdint.h>
 

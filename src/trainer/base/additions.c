@@ -1,5 +1,5 @@
-/* parts.c - what the trainer asks of all folders. */
-#include "parts.h"
+/* additions.c - what the trainer asks of all folders. */
+#include "additions.h"
 #include "base.h"
 
 const struct training_parts *training_parts_of(const struct module *module)

@@ -1,11 +1,11 @@
-/* parts.h - what a folder may add to the trainer, which asks for it without knowing the folder.
+/* additions.h - what a folder may add to the trainer, which asks for it without knowing the folder.
  *
  * The folder names these parts in its struct module (module.h).  The folder of src/trainer that asks for a part
  * declares its struct, in the header that stands beside the part here.  This header is in base/, since file/ asks too,
  * and file/ includes no other folder than base/.
  */
-#ifndef PARTS_H
-#define PARTS_H
+#ifndef ADDITIONS_H
+#define ADDITIONS_H
 
 #include "module.h"
 
