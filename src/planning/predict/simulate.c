@@ -444,8 +444,8 @@ static void run_clock(struct simulator *simulator)
     try_lanes(simulator);
     for (struct lane_state *lane = earliest(simulator); lane->node != NONE && !simulator->stop;
          lane = earliest(simulator)) {
-        simulator->now =
-            fmax(simulator->now, lane->next_event); /* earliest() may choose a disk that is a rounding error late */
+        /* earliest() may choose a disk that is a rounding error late. */
+        simulator->now = fmax(simulator->now, lane->next_event);
         if (!lane->begun)
             begin_node(simulator, lane);
         else if (isfinite(lane->full_rate) && !lane->on_links)

@@ -41,9 +41,11 @@ cl_uint load_platforms(cl_platform_id out[MOST_PLATFORMS]);
 cl_uint get_devices(cl_platform_id platform, cl_device_id out[MOST_PER_PLATFORM]);
 
 uint64_t device_number(cl_device_id id, cl_device_info property); /* a property of any of OpenCL's integer types */
-void device_text(cl_device_id id, cl_device_info property, char *out,
-                 size_t bytes); /* a property, made printable; "": it has none */
-void platform_text(cl_platform_id id, cl_platform_info property, char *out, size_t bytes); /* the same, of a driver */
+
+/* A property of a device, or of a driver, made printable; "": it has none. */
+void device_text(cl_device_id id, cl_device_info property, char *out, size_t bytes);
+void platform_text(cl_platform_id id, cl_platform_info property, char *out, size_t bytes);
+
 cl_platform_id platform_of(const struct device *device); /* the driver of a device that is not only described */
 bool is_pocl(cl_platform_id platform);
 extern bool main_has_returned; /* false at exit: a driver has called exit() */

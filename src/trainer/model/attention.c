@@ -40,7 +40,7 @@ static struct heads heads_of(const struct builder *b, const struct tensor *qkv)
 
 /* The third of a (B, T, 3C) tensor that is q, k or v. */
 enum third { THIRD_Q, THIRD_K, THIRD_V };
-static struct operand part(const struct heads *heads, struct tensor *qkv, enum third third)
+static struct operand qkv_third(const struct heads *heads, struct tensor *qkv, enum third third)
 {
     size_t channels = (size_t)heads->channels;
     return (struct operand){.tensor = qkv,
@@ -85,7 +85,7 @@ static void add_dv(struct builder *b, const struct heads *heads, struct tensor *
     struct gemm dv = product_of_heads(heads, GEMM_TN, heads->t, heads->hs, heads->t);
     dv.a = square(heads, att);
     dv.b = one_head(heads, dout);
-    dv.c = part(heads, dqkv, THIRD_V);
+    dv.c = qkv_third(heads, dqkv, THIRD_V);
     dv.causal = CAUSAL_A_TRANSPOSED;
     dv.part = PART_FIRST;
     gemm(b, "attn.dv", &dv);
@@ -97,8 +97,8 @@ static void add_dq(struct builder *b, const struct heads *heads, struct tensor *
 {
     struct gemm dq = product_of_heads(heads, GEMM_NN, heads->t, heads->hs, heads->t);
     dq.a = square(heads, ds);
-    dq.b = part(heads, qkv, THIRD_K);
-    dq.c = part(heads, dqkv, THIRD_Q);
+    dq.b = qkv_third(heads, qkv, THIRD_K);
+    dq.c = qkv_third(heads, dqkv, THIRD_Q);
     dq.causal = CAUSAL_A;
     dq.part = PART_NEXT;
     gemm(b, "attn.dq", &dq);
@@ -110,8 +110,8 @@ static void add_dk(struct builder *b, const struct heads *heads, struct tensor *
 {
     struct gemm dk = product_of_heads(heads, GEMM_TN, heads->t, heads->hs, heads->t);
     dk.a = square(heads, ds);
-    dk.b = part(heads, qkv, THIRD_Q);
-    dk.c = part(heads, dqkv, THIRD_K);
+    dk.b = qkv_third(heads, qkv, THIRD_Q);
+    dk.c = qkv_third(heads, dqkv, THIRD_K);
     dk.causal = CAUSAL_A_TRANSPOSED;
     dk.part = PART_NEXT;
     gemm(b, "attn.dk", &dk);
@@ -127,7 +127,7 @@ static void plain_backward(struct builder *b, const struct op *op)
     int rows = heads.batch * heads.heads * heads.t;
     struct gemm datt_product = product_of_heads(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
     datt_product.a = one_head(&heads, dout);
-    datt_product.b = part(&heads, qkv, THIRD_V);
+    datt_product.b = qkv_third(&heads, qkv, THIRD_V);
     datt_product.c = square(&heads, datt);
     datt_product.causal = CAUSAL_OUT;
     gemm(b, "attn.datt", &datt_product);
@@ -150,8 +150,8 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     struct tensor *att = activation(b, "attn.att", SHAPE(heads.batch, heads.heads, heads.t, heads.t));
     att->extra.cheap = true;
     struct gemm scores = product_of_heads(&heads, GEMM_NT, heads.t, heads.t, heads.hs);
-    scores.a = part(&heads, qkv, THIRD_Q);
-    scores.b = part(&heads, qkv, THIRD_K);
+    scores.a = qkv_third(&heads, qkv, THIRD_Q);
+    scores.b = qkv_third(&heads, qkv, THIRD_K);
     scores.c = square(&heads, att);
     scores.causal = CAUSAL_OUT;
     gemm(b, "attn.scores", &scores);
@@ -162,7 +162,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     set_traffic(softmax, 1.5 * (double)rows * heads.t);
     struct gemm mix = product_of_heads(&heads, GEMM_NN, heads.t, heads.hs, heads.t);
     mix.a = square(&heads, att);
-    mix.b = part(&heads, qkv, THIRD_V);
+    mix.b = qkv_third(&heads, qkv, THIRD_V);
     mix.c = one_head(&heads, out);
     mix.causal = CAUSAL_A;
     gemm(b, out->name, &mix);

@@ -1,7 +1,7 @@
 /* model.h - GPT-2 as tasks: its table of parameters, its layers, its optimizer.
  *
  * A model is a pre-LayerNorm transformer with learned positions, GELU (tanh form) and a tied or untied head, in
- * float32. Everything about parameters follows from one table (params.c).  Building a step calls layer functions
+ * float32.  Everything about parameters follows from one table (params.c).  Building a step calls layer functions
  * (layers.c) that read like the equations; each operation (ops.c, linear.c) adds its forward tasks to the list and
  * leaves a note on a *tape*; backward() reads the tape from its end and adds the gradient tasks.
  *

@@ -55,7 +55,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner, st
 static void update_and_send(struct builder *b, struct coordinates owner)
 {
     int dp = mesh_of(b)->dp;
-    bool zero = mesh_of(b)->zero;
+    bool owner_updates = mesh_of(b)->zero;
     int unit = owner.unit;
     struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sums[owner.dp_rank];
     const struct range shard = shard_at(b, owner);
@@ -63,16 +63,16 @@ static void update_and_send(struct builder *b, struct coordinates owner)
     struct coordinates at = owner;
     for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++) {
         struct replica *replica = replica_of(b, at);
-        struct tensor *whole = zero ? replica->values[unit] : replica->grads[unit];
+        struct tensor *whole = owner_updates ? replica->values[unit] : replica->grads[unit];
         parts[at.dp_rank] = view_of_shard(b->list->pool, whole, owner.dp_rank, shard);
     }
-    if (zero)
+    if (owner_updates)
         update_shard(b, owner, owner.dp_rank, sum);
     else
         parts[owner.dp_rank] = sum;
     on_unit(b, owner, ROLE_BROADCAST);
-    add_broadcast_from(b->list, zero ? "send.param" : "send.grad", parts, dp, owner.dp_rank);
-    if (!zero)
+    add_broadcast_from(b->list, owner_updates ? "send.param" : "send.grad", parts, dp, owner.dp_rank);
+    if (!owner_updates)
         for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++)
             update_shard(b, at, owner.dp_rank, parts[at.dp_rank]);
     free(parts);

@@ -91,10 +91,10 @@ int64_t padded_vocab(int64_t words)
 
 /* ---- a parameter, and its place ---------------------------------------------------------------------------------- */
 
-/* Turns a whole parameter into part k of n of it. */
-static void cut_param(struct param *param, int k, int n)
+/* Turns a whole parameter into the part of one of tp ranks. */
+static void cut_param(struct param *param, int tp_rank, int tp)
 {
-    struct part part = part_of(&param->cut, param->shape, k, n);
+    struct part part = part_of(&param->cut, param->shape, tp_rank, tp);
     if (param->cut.split == SPLIT_ROWS) {
         size_t row = (size_t)param->shape[1]; /* elements */
         param->first = (int)(part.begin / row);
@@ -106,8 +106,8 @@ static void cut_param(struct param *param, int k, int n)
     }
 }
 
-/* Adds a parameter, or part k of n of it. */
-static void add_param(struct params *params, const struct param_row *row, int unit, int layer, int k, int n)
+/* Adds a parameter, or the part of one of tp ranks. */
+static void add_param(struct params *params, const struct param_row *row, int unit, int layer, int tp_rank, int tp)
 {
     const struct config *config = &params->config;
     const int64_t sizes[] = {[NO_SIZE] = 1,          [V] = config->vocab,         [T] = config->seq_len,
@@ -136,7 +136,7 @@ static void add_param(struct params *params, const struct param_row *row, int un
         its_unit->first_param = params->n;
     its_unit->n_params++;
     params->n++;
-    cut_param(param, k, n);
+    cut_param(param, tp_rank, tp);
     bool is_head = row->shape[0] == V && (config->tied || unit > 0);
     param->rows = is_head ? padded_vocab(param->shape[0]) : param->shape[0];
 }
@@ -145,38 +145,38 @@ static void add_param(struct params *params, const struct param_row *row, int un
 enum dimensions { VECTORS = 1, MATRICES = 2 };
 enum division { DIVIDED, UNDIVIDED };
 
-/* Gives some parameters of rank k's unit their places, after those that have one: those with this number of dimensions
- * that are, or are not, divided among the n ranks. */
+/* Gives some parameters of a rank's unit their places, after those that have one: those with this number of dimensions
+ * that are, or are not, divided among the tp ranks. */
 static void lay_out_some(struct params *params, struct unit *unit, enum dimensions dimensions, enum division division,
-                         int k, int n)
+                         int tp_rank, int tp)
 {
     for (int i = unit->first_param; i < unit->first_param + unit->n_params; i++) {
         struct param *param = &params->items[i];
-        bool is_divided = n > 1 && param->cut.split != SPLIT_NONE;
+        bool is_divided = tp > 1 && param->cut.split != SPLIT_NONE;
         if (param->n_dims != (int)dimensions || is_divided != (division == DIVIDED))
             continue;
         param->offset = unit->elements;
         unit->elements += round_up((size_t)(param->rows * param->shape[1]), UNIT_ALIGN);
         if (param->n_dims == 2)
             unit->n_decay = unit->elements;
-        if (is_divided || k == 0)
+        if (is_divided || tp_rank == 0)
             unit->n_counted = unit->elements;
     }
 }
 
 /* Lays a unit out.  In each unit the matrices (which decay) come first.  Those that all ranks of a group have whole
  * come last among the matrices, and last among the vectors.  Without tensor parallelism that is the table's order. */
-static void lay_out_unit(struct params *params, struct unit *unit, int k, int n)
+static void lay_out_unit(struct params *params, struct unit *unit, int tp_rank, int tp)
 {
-    lay_out_some(params, unit, MATRICES, DIVIDED, k, n);
-    lay_out_some(params, unit, MATRICES, UNDIVIDED, k, n);
-    lay_out_some(params, unit, VECTORS, DIVIDED, k, n);
-    lay_out_some(params, unit, VECTORS, UNDIVIDED, k, n);
+    lay_out_some(params, unit, MATRICES, DIVIDED, tp_rank, tp);
+    lay_out_some(params, unit, MATRICES, UNDIVIDED, tp_rank, tp);
+    lay_out_some(params, unit, VECTORS, DIVIDED, tp_rank, tp);
+    lay_out_some(params, unit, VECTORS, UNDIVIDED, tp_rank, tp);
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-struct params *new_params(const struct config *config, const struct mesh *mesh, int k)
+struct params *new_params(const struct config *config, const struct mesh *mesh, int tp_rank)
 {
     struct params *params = allocate(1, sizeof *params);
     params->config = *config;
@@ -185,14 +185,14 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     params->items = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
                              sizeof *params->items);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(params, &embedding_rows[i], 0, NONE, k, mesh->tp);
+        add_param(params, &embedding_rows[i], 0, NONE, tp_rank, mesh->tp);
     for (int l = 0; l < config->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(params, &layer_rows[i], 1 + l, l, k, mesh->tp);
+            add_param(params, &layer_rows[i], 1 + l, l, tp_rank, mesh->tp);
     for (size_t i = config->tied ? 1 : 0; i < COUNT(final_rows); i++) /* a tied head is no row of its own */
-        add_param(params, &final_rows[i], 1 + config->layers, NONE, k, mesh->tp);
+        add_param(params, &final_rows[i], 1 + config->layers, NONE, tp_rank, mesh->tp);
     for (int i = 0; i < params->n_units; i++)
-        lay_out_unit(params, &params->units[i], k, mesh->tp);
+        lay_out_unit(params, &params->units[i], tp_rank, mesh->tp);
     return params;
 }
 

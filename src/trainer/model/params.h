@@ -61,9 +61,9 @@ struct params {
     int n, n_units;
 };
 
-/* The table of what rank k of a tensor-parallel group has: the same parameters, but only the rank's parts of them.  The
- * caller frees it with free_params(). */
-struct params *new_params(const struct config *config, const struct mesh *mesh, int k);
+/* The table of what rank tp_rank of a tensor-parallel group has: the same parameters, but only the rank's parts of
+ * them.  The caller frees it with free_params(). */
+struct params *new_params(const struct config *config, const struct mesh *mesh, int tp_rank);
 
 /* Why the model cannot be cut for mesh->tp ranks; NULL: it can. */
 struct problem *tp_problem(const struct config *config, const struct mesh *mesh);

@@ -2,8 +2,8 @@
  *
  * An instance in flight has a place among its task's flights, and one among its lane's instances.  When it has ended,
  * it is retired: its status is checked, its times are reported, its events are released, and its place among the task's
- * flights is free for a later instance.  Lanes run in order, so the first of a lane's instances ends next. Nothing here
- * waits for an end, except after a failure; wait.c does.
+ * flights is free for a later instance.  Lanes run in order, so the first of a lane's instances ends next.  Nothing
+ * here waits for an end, except after a failure; wait.c does.
  *
  * Only the issuing thread retires instances.  A lane that has fallen behind delays no flights of other lanes, and
  * nobody waits for a whole iteration.

@@ -113,7 +113,7 @@ struct job { /* what a thread is given: it waits for events, and then calls the 
 };
 
 struct job_chain {
-    struct job *first, *last; /* NULL, and undefined: the chain is empty */
+    struct job *first, *last; /* first is NULL where the chain is empty; last then has no meaning */
 };
 void append_job(struct job_chain *chain, struct job *job);
 struct job *take_job(struct job_chain *chain); /* takes the first one out of the chain; NULL: it is empty */

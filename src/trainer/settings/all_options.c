@@ -5,8 +5,9 @@
 #include "trainer/base/module.h"
 
 static struct option options[MOST_OPTIONS]; /* these and those of folders, group by group */
-static const char *const takers[] = {       /* in the order of enum option_class */
-                                     "`yard train`", "`yard sample`", "`yard train` and `yard plan`", "`yard plan`",
+
+/* The commands that take the options of a class, in the order of enum option_class. */
+static const char *const takers[] = {"`yard train`", "`yard sample`", "`yard train` and `yard plan`", "`yard plan`",
                                      NULL};
 struct option_table all_options = {.options = options, .takers = takers};
 

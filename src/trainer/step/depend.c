@@ -1,7 +1,7 @@
 /* depend.c - which task must wait for which.
  *
  * Two accesses to the same bytes conflict when one of them writes; the later one in the list then depends on the
- * earlier. The list is cyclic, so it is walked twice: an edge from the first round to the second one is a
+ * earlier.  The list is cyclic, so it is walked twice: an edge from the first round to the second one is a
  * *previous-step* edge.  A walk over tensors gives the data edges.  A walk over addresses gives the data edges and the
  * reuse edges, which exist only because place() gave two tensors the same bytes.  A few edges follow from no access:
  * after.c finds those that the list says.

@@ -11,9 +11,9 @@
  *
  * The host has an arena for each context.  Its slabs are pinned for the context, and hold the tensors that the
  * context's devices copy.  A move between two contexts is two copies, down to the host and up from it, and its bytes on
- * the host can be pinned for one of the two contexts only.  That is the context which copies down.  For with NVIDIA's
- * driver a copy into memory that is not pinned returns only when the bytes are there, while a copy out of such memory
- * returns as soon as they have been read.
+ * the host can be pinned for one of the two contexts only.  That is the context which copies down, because with
+ * NVIDIA's driver a copy into memory that is not pinned returns only when the bytes are there, while a copy out of such
+ * memory returns as soon as they have been read.
  *
  * A device of a step file that has room for all tensors at once shares no bytes, unless the file says `share`.
  */

@@ -1,5 +1,5 @@
-/* step_parts.h - what the files that place tensors, those that find edges, and those that add tasks, know of each
- * other: list.h has place(), depend() and the adders for others.
+/* step_parts.h - private to src/trainer/step: what the files that place tensors, those that find edges, and those that
+ * add tasks, know of each other.  list.h has place(), depend() and the adders for others.
  *
  *     place.c       the idea: one arena after another                                                    begin here
  *     lives.c       when each tensor lives

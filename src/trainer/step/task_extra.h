@@ -24,8 +24,8 @@ struct host_version {
 /* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
 struct own_commands {
     issue_function *issue;
-    void (*compile)(
-        const struct task *task); /* called before the first instance, so that issue need not compile; or NULL */
+    /* It is called before the first instance, so that issue need not compile; or NULL. */
+    void (*compile)(const struct task *task);
     /* Its event is that of its last command alone, so its bar begins where the lane's task before it ended. */
     bool only_last_event;
 };

@@ -24,7 +24,7 @@ static void write_model(const struct trainer *trainer, uint32_t step)
 static void save_run(struct loop_state *loop_state, uint32_t step)
 {
     const struct archive *archive = find_archive();
-    if (!loop_state->trainer->settings->save || loop_state->not_finite)
+    if (!loop_state->trainer->settings->save || loop_state->bad_parameter)
         return;
     if (archive && loop_state->saved_step != step)
         archive->save(loop_state->trainer, step, loop_state->saved_step == 0);
@@ -73,13 +73,13 @@ void after_step(struct loop_state *loop_state, uint32_t step)
     show_results(loop_state, step);
     drain_except_disk(trainer->train_list);
     calibrate_clocks(trainer->machine);
-    loop_state->not_finite = find_not_finite_parameter(trainer->model);
+    loop_state->bad_parameter = find_not_finite_parameter(trainer->model);
     if (is_save_due) /* before the evaluation, during which a second interrupt may come */
         save_run(loop_state, step);
     if (is_evaluation_due)
         is_loss_finite = evaluate_model(loop_state, step);
-    if (loop_state->not_finite || !is_loss_finite) {
+    if (loop_state->bad_parameter || !is_loss_finite) {
         tell_steps_ended(trainer);
-        fail_model_not_finite(trainer, step, loop_state->not_finite);
+        fail_model_not_finite(trainer, step, loop_state->bad_parameter);
     }
 }

@@ -97,12 +97,12 @@ void open_folder_of_save(struct trainer *trainer);
 struct loop_state { /* how far the steps of a run have come */
     struct trainer *trainer;
     struct progress *progress;
-    uint32_t shown;          /* results up to this step have been shown */
-    uint32_t last;           /* the last step of this run; an interrupt makes it the step that is under way */
-    uint32_t saved_step;     /* the last step after which the run was saved; 0: none yet */
-    uint32_t exported_step;  /* the last step after which the model was written for other programs; 0: none yet */
-    uint32_t evaluated_step; /* the last step after which the model was evaluated; 0: none yet */
-    const char *not_finite;  /* a parameter that is not finite: such a model is not saved; or NULL */
+    uint32_t shown;            /* results up to this step have been shown */
+    uint32_t last;             /* the last step of this run; an interrupt makes it the step that is under way */
+    uint32_t saved_step;       /* the last step after which the run was saved; 0: none yet */
+    uint32_t exported_step;    /* the last step after which the model was written for other programs; 0: none yet */
+    uint32_t evaluated_step;   /* the last step after which the model was evaluated; 0: none yet */
+    const char *bad_parameter; /* a parameter that is not finite: such a model is not saved; or NULL */
 };
 
 /* Shows all results up to `step`, waiting for those that have not been reported. */
