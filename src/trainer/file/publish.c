@@ -55,10 +55,13 @@ static void remove_strays(const char *parent, const char *begin)
     closedir(entries);
 }
 
-/* fail() calls this with the writer whose temporary must be removed. */
-static void remove_temporary(void *argument)
+/* Closes and removes the temporary of a writer that has failed.  fail() calls this too, maybe in an attempt(). */
+static void discard_temporary(void *argument)
 {
-    const struct writer *writer = argument;
+    struct writer *writer = argument;
+    if (writer->fd != NONE)
+        close(writer->fd);
+    writer->fd = NONE;
     unlink(writer->temporary);
 }
 
@@ -89,7 +92,8 @@ struct writer *open_writer(const char *path)
     char *copy = copy_string(writer->path);
     remove_strays(dirname(copy), last_part(writer->path));
     free(copy);
-    writer->cleanup = (struct cleanup){.run = remove_temporary, .argument = writer};
+    writer->fd = NONE;
+    writer->cleanup = (struct cleanup){.run = discard_temporary, .argument = writer};
     on_fail(&writer->cleanup); /* called before the temporary exists, since a signal may come at any moment */
     writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (writer->fd < 0)
@@ -157,9 +161,13 @@ struct problem *sync_folder_of(const char *path)
 }
 
 /* The finished temporary takes the file's name. */
-static struct problem *take_path(const struct writer *writer)
+static struct problem *take_path(struct writer *writer)
 {
-    if (sync_file(writer->fd) != 0 || close(writer->fd) != 0)
+    int fd = writer->fd;
+    if (sync_file(fd) != 0)
+        return write_problem(writer, "finish writing");
+    writer->fd = NONE; /* close() ends with it also where it says that something was not written */
+    if (close(fd) != 0)
         return write_problem(writer, "finish writing");
     if (rename(writer->temporary, writer->path) != 0)
         return write_problem(writer, "rename the finished temporary to");
@@ -170,7 +178,7 @@ struct problem *publish(struct writer *writer)
 {
     struct problem *problem = take_path(writer);
     if (problem)
-        remove_temporary(writer);
+        discard_temporary(writer);
     free_writer(writer);
     return problem;
 }
@@ -184,7 +192,6 @@ void publish_text(const char *path, const char *text)
 
 void abandon(struct writer *writer)
 {
-    close(writer->fd);
-    remove_temporary(writer);
+    discard_temporary(writer);
     free_writer(writer);
 }

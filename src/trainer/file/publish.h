@@ -10,9 +10,9 @@
 struct writer {
     const char *path;       /* what is to be written */
     const char *temporary;  /* the file beside it that is written until then */
-    int fd;                 /* the temporary, open */
+    int fd;                 /* the temporary, open; NONE: it is closed */
     uint64_t offset;        /* how many bytes have been written */
-    struct cleanup cleanup; /* removes the temporary when fail() ends the program */
+    struct cleanup cleanup; /* closes and removes the temporary when fail() is called */
 };
 struct writer *open_writer(const char *path); /* ends with publish() or abandon() */
 void write_bytes(struct writer *writer, const void *bytes, size_t n);

@@ -3,7 +3,7 @@
  * It tests src/trainer/file.  It checks that reading stays inside the file and ends with a sentence, not a crash,
  * whatever the bytes of a safetensors file or of one of llm.c's are; that what is written is read back with the same
  * bits; and that a file which is published is the old one or the new one at every moment.  It catches a length that is
- * believed, a name that is too long, and a temporary file that stays behind.
+ * believed, a name that is too long, and a temporary file that stays behind or open.
  *
  * To see it fail: in safetensors.c, let a tensor begin behind the end of the file.
  *
@@ -686,6 +686,32 @@ TEST(a_full_disk_leaves_what_was_there)
     const char *path = write_file("full", "old", 3);
     expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "what was at that path before is untouched");
     expect_refusal(write_to_full_disk, (void *)path, EXIT_IO, "after 1000 bytes");
+    assert_true(holds(path, "old"));
+    assert_int_equal(count_temporaries(path), 0);
+}
+
+/* The number that the next open() takes. */
+static int lowest_free_descriptor(void)
+{
+    int fd = open("/dev/null", O_RDONLY);
+    close(fd);
+    return fd;
+}
+
+static void attempt_on_full_disk(void *path)
+{
+    int before = lowest_free_descriptor();
+    struct problem *problem = attempt(write_to_full_disk, path);
+    int after = lowest_free_descriptor();
+    if (after != before)
+        fail(EXIT_FAILED, "descriptor %d stays open", before);
+    must(problem);
+}
+
+TEST(an_attempt_to_write_leaves_no_file_open)
+{
+    const char *path = write_file("attempted", "old", 3);
+    expect_refusal(attempt_on_full_disk, (void *)path, EXIT_IO, "after 1000 bytes");
     assert_true(holds(path, "old"));
     assert_int_equal(count_temporaries(path), 0);
 }
