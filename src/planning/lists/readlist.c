@@ -245,8 +245,7 @@ static void read_after(struct reading *reading, struct task *task)
         if (above)
             add_after(reading->list, task, reading->list->tasks[json_integer_value(above)], SAME_STEP);
         else {
-            reading->awaited =
-                grow(reading->awaited, &reading->cap_awaited, reading->n_awaited + 1, sizeof *reading->awaited);
+            GROW(reading->awaited, reading->cap_awaited, reading->n_awaited + 1);
             reading->awaited[reading->n_awaited++] =
                 (struct after_word){.task = task, .word = copy_string(word), .line = reading->line.number};
         }

@@ -192,8 +192,7 @@ static void start_task(struct simulator *simulator, struct lane_state *lane, int
 /* A task may start on the lane now. */
 static void queue_lane(struct simulator *simulator, struct lane_state *lane)
 {
-    simulator->to_try =
-        grow(simulator->to_try, &simulator->cap_to_try, simulator->n_to_try + 1, sizeof *simulator->to_try);
+    GROW(simulator->to_try, simulator->cap_to_try, simulator->n_to_try + 1);
     simulator->to_try[simulator->n_to_try++] = lane;
 }
 

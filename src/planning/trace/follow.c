@@ -97,8 +97,7 @@ static void take_record(struct trace_follow *follow, uint64_t number, const stru
     size_t n = trace->n_unfinished;
     GROW(follow->number, follow->cap_number, n + 1);
     follow->number[n++] = number;
-    trace->unfinished =
-        grow(trace->unfinished, &follow->cap_unfinished, trace->n_unfinished + 1, sizeof *trace->unfinished);
+    GROW(trace->unfinished, follow->cap_unfinished, trace->n_unfinished + 1);
     struct trace_record *unfinished = &trace->unfinished[trace->n_unfinished++];
     *unfinished = *again;
     unfinished->start = 0;

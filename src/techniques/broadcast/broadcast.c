@@ -121,8 +121,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
                  !waits_for_whole(broadcast->list, message, copy) && bring_beside(edit, message, copy);
     if (!joins) {
-        broadcast->messages =
-            grow(broadcast->messages, &broadcast->cap_messages, broadcast->n_messages + 1, sizeof *broadcast->messages);
+        GROW(broadcast->messages, broadcast->cap_messages, broadcast->n_messages + 1);
         message = &broadcast->messages[broadcast->n_messages++];
         *message = (struct message){
             .number = copy->extra.message,
@@ -161,8 +160,7 @@ static struct layer_shard *shard_for(struct broadcast *broadcast, struct device 
         for (size_t i = 0; i < broadcast->n_shards; i++)
             if (broadcast->shards[i].owner == owner && broadcast->shards[i].layer == layer)
                 return &broadcast->shards[i];
-    broadcast->shards =
-        grow(broadcast->shards, &broadcast->cap_shards, broadcast->n_shards + 1, sizeof *broadcast->shards);
+    GROW(broadcast->shards, broadcast->cap_shards, broadcast->n_shards + 1);
     struct layer_shard *shard = &broadcast->shards[broadcast->n_shards++];
     *shard = (struct layer_shard){.owner = owner, .layer = layer};
     return shard;

@@ -21,7 +21,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
         const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
             size_t n = ELEMENT_BYTES * piece_elements(piece);
-            bytes = grow(bytes, &cap, n, 1);
+            GROW(bytes, cap, n);
             read_bytes_of(tensor_of(&model->replicas[piece->rank], tensor->unit, tensor->role),
                           ELEMENT_BYTES * piece->memory_offset, n, bytes);
             write_piece(&writers, piece, bytes);

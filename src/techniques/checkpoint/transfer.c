@@ -80,7 +80,7 @@ static struct loaded_tensor load_pieces(struct checkpoint *checkpoint, size_t nt
     must(prove_copies(&loaded.plan));
     for (size_t k = 0; k < tensor->n; k++)
         loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->pieces[k]);
-    buffer->bytes = grow(buffer->bytes, &buffer->cap, (size_t)loaded.begin[tensor->n], 1);
+    GROW(buffer->bytes, buffer->cap, (size_t)loaded.begin[tensor->n]);
     loaded.bytes = buffer->bytes;
     read_pieces(checkpoint, tensor, &loaded);
     return loaded;
@@ -144,7 +144,7 @@ uint64_t reshard_into(struct checkpoint *from, struct checkpoint *to)
         for (size_t k = 0; k < tensor->n; k++) {
             struct piece *piece = &tensor->pieces[k];
             size_t n = ELEMENT_BYTES * piece_elements(piece);
-            bytes = grow(bytes, &cap, n, 1);
+            GROW(bytes, cap, n);
             fill_piece(&loaded, k, bytes);
             write_piece(&writers, piece, bytes);
             moved += n;

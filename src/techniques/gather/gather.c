@@ -151,8 +151,7 @@ static void note_task(struct survey *survey, struct task *task)
         if (!is_copy(task)) {
             add_to_window(survey, task, storage);
         } else if (k == 0) { /* it writes a replica */
-            survey->dropped =
-                grow(survey->dropped, &survey->cap_dropped, survey->n_dropped + 1, sizeof *survey->dropped);
+            GROW(survey->dropped, survey->cap_dropped, survey->n_dropped + 1);
             survey->dropped[survey->n_dropped++] = task;
         }
     }

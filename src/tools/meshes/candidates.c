@@ -206,8 +206,7 @@ static void finish_trial(struct trials *trials, size_t i)
     if (!result->is_placed && !search->problem)
         search->problem = new_problem(result->code, "%s", result->why_not);
     if (result->is_placed && !is_ruled_out(search, candidate, result->bytes)) {
-        search->outcomes =
-            grow(search->outcomes, &search->cap_outcomes, search->n_outcomes + 1, sizeof *search->outcomes);
+        GROW(search->outcomes, search->cap_outcomes, search->n_outcomes + 1);
         search->outcomes[search->n_outcomes++] =
             (struct mesh_outcome){.candidate = *candidate, .seconds = result->seconds, .bytes = result->bytes};
     }

@@ -64,8 +64,7 @@ static const struct sketch *sketch_for(struct mesh_search *search, int tp, int m
             return search->sketches[i];
     struct sketch *sketch = new_sketch(&search->settings, tp, micro_batch);
     if (sketch) {
-        search->sketches =
-            grow(search->sketches, &search->cap_sketches, search->n_sketches + 1, sizeof *search->sketches);
+        GROW(search->sketches, search->cap_sketches, search->n_sketches + 1);
         search->sketches[search->n_sketches++] = sketch;
     }
     return sketch;
@@ -104,8 +103,7 @@ static void add_levels(struct mesh_search *search, const struct mesh_candidate *
         candidate.number = (int)search->n_candidates;
         candidate.mesh.zero = zero;
         set_bounds(&candidate, sketch, search->settings.clip > 0);
-        search->candidates =
-            grow(search->candidates, &search->cap_candidates, search->n_candidates + 1, sizeof *search->candidates);
+        GROW(search->candidates, search->cap_candidates, search->n_candidates + 1);
         search->candidates[search->n_candidates++] = candidate;
     }
 }

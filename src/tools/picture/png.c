@@ -54,16 +54,17 @@ static void refuse_if_ending_is_other(const char *path)
 
 void write_png(const char *path, const uint32_t *pixels, int width, int height)
 {
+    refuse_if_ending_is_other(path);
+    expect_replaceable("--png", path, KIND_PNG, "PNG picture");
     unsigned char head[13] = {[8] = 8, [9] = 2}; /* width, height, bits, red-green-blue */
     size_t n = (size_t)height * (3 * (size_t)width + 1);
     unsigned char *rows = make_rows(pixels, (size_t)width, (size_t)height);
     uLongf size = compressBound(n);
     unsigned char *small = allocate(size, 1);
-    CHECK(compress(small, &size, rows, n) == Z_OK, "%zu bytes", n);
+    int code = compress(small, &size, rows, n);
+    CHECK(code == Z_OK, "compressing %zu bytes gives the code %d", n, code);
     put_number(head, (uint32_t)width);
     put_number(head + 4, (uint32_t)height);
-    refuse_if_ending_is_other(path);
-    expect_replaceable("--png", path, KIND_PNG, "PNG picture");
     struct writer *writer = open_writer(path);
     write_bytes(writer, "\x89PNG\r\n\x1a\n", 8);
     write_chunk(writer, "IHDR", head, sizeof head);

@@ -42,8 +42,7 @@ static struct limits limits_of(const struct view *view, const struct view_row *r
 
 static struct view_row *add_view_row(struct view *view, enum row_kind kind, int track, uint32_t index)
 {
-    view->layout.rows =
-        grow(view->layout.rows, &view->layout.cap_rows, view->layout.n_rows + 1, sizeof *view->layout.rows);
+    GROW(view->layout.rows, view->layout.cap_rows, view->layout.n_rows + 1);
     struct view_row *row = &view->layout.rows[view->layout.n_rows++];
     *row = (struct view_row){.kind = kind, .track = track, .index = index};
     return row;

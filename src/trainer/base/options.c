@@ -248,7 +248,10 @@ void set_option(struct option_table *table, const struct option *option, const c
 static void store_own(const struct option *option, const char *text)
 {
     memset(option->value, 0, types[option->type].bytes);
-    CHECK(!text || types[option->type].store(option, text), "--%s does not take \"%s\"", option->name, text);
+    if (!text)
+        return;
+    bool taken = types[option->type].store(option, text);
+    CHECK(taken, "--%s does not take \"%s\"", option->name, text);
 }
 
 void reset_options(struct option_table *table)

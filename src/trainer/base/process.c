@@ -38,7 +38,7 @@ static void end_with_parent(void) {} /* the child of a parent that is killed goe
 static const char *_Atomic unfinished;
 static atomic_bool has_said_so;   /* the user has been told what is being finished */
 static atomic_bool interrupts[2]; /* has a signal come: [0] from elsewhere, [1] from the parent process */
-static pid_t parent;              /* in a child, its parent's number; otherwise 0 */
+static _Atomic pid_t parent;      /* in a child, its parent's number; otherwise 0 */
 static atomic_int child;          /* in a parent, its child's number; otherwise 0 */
 static atomic_bool is_helper;     /* in a child: the parent acts on signals */
 

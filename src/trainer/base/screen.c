@@ -26,8 +26,8 @@ int screen_width(int fd)
 
 /* ---- a line that is written over --------------------------------------------------------------------------------- */
 
-static atomic_int drawn_on; /* the descriptor of the terminal that shows a line; 0: there is none */
-static uint64_t drawn_ns;   /* when it was drawn */
+static atomic_int drawn_on;       /* the descriptor of the terminal that shows a line; 0: there is none */
+static _Atomic uint64_t drawn_ns; /* when it was drawn */
 
 bool may_redraw(void) { return now_ns() - drawn_ns >= 100000000; }
 

@@ -120,8 +120,7 @@ cl_kernel make_kernel(struct device *device, const char *file, const char *name)
         i++;
     if (i == context->n_programs) {
         struct program program = {copy_string(file), build_program(device, file)};
-        context->programs =
-            grow(context->programs, &context->cap_programs, context->n_programs + 1, sizeof *context->programs);
+        GROW(context->programs, context->cap_programs, context->n_programs + 1);
         context->programs[context->n_programs++] = program;
     }
     cl_int code;

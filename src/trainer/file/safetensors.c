@@ -363,8 +363,8 @@ void st_declare(struct st_writer *writer, const char *name, enum dtype dtype, in
     }
     json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[row].name, "shape", dims, "data_offsets",
                               (json_int_t)writer->declared, (json_int_t)(writer->declared + bytes));
-    CHECK(entry && json_object_set_new(writer->header, name, entry) == 0, "tensor name \"%s\" is not valid UTF-8",
-          name);
+    int code = json_object_set_new(writer->header, name, entry);
+    CHECK(code == 0, "tensor name \"%s\" is not valid UTF-8", name);
     writer->declared += bytes;
 }
 

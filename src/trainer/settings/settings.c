@@ -2,6 +2,9 @@
  * begins.
  *
  *     options of the resumed run  <  --config  <  command line        later ones win
+ *
+ * So the command line is parsed twice: first to find the run and the config file that it names, and again to set its
+ * options after theirs.
  */
 #include "archive.h"
 #include "settings_parts.h"
@@ -19,12 +22,12 @@ static void reset_settings(const struct usage *usage)
         usage->defaults(&own_settings);
 }
 
-struct overruled {                     /* what the command line overrules, so that its options are set before */
+struct overruled {                     /* what the command line names and overrules */
     const char *config;                /* the config file; NULL: none */
     const struct resumed_run *resumed; /* NULL: no run is resumed */
 };
 
-/* The first of two looks at the command line: finds the config file and the resumed run. */
+/* Finds the config file and the resumed run that the command line names. */
 static struct overruled read_overruled(const struct usage *usage, int argc, char **argv)
 {
     struct overruled overruled = {0};
@@ -88,12 +91,10 @@ static void choose_sizes(void)
 struct settings *parse_settings(const struct usage *usage, int argc, char **argv)
 {
     reset_settings(usage);
-    if (wants_help(argc, argv)) {
-        print_command_help(usage);
-        exit(EXIT_OK);
-    }
+    if (wants_help(argc, argv))
+        end_with_help(usage);
     const struct overruled overruled = read_overruled(usage, argc, argv);
-    reset_settings(usage); /* read_overruled() has set options of the command line, which are to come last */
+    reset_settings(usage); /* read_overruled() has set options */
     set_options(usage, &overruled, argc, argv);
     claim_files(usage); /* before any of them is read, so that no file is two things */
     set_order();

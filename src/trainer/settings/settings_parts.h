@@ -42,8 +42,8 @@ void apply_recorded(const struct resumed_run *past);
 
 /* ---- usage.c ----------------------------------------------------------------------------------------------------- */
 
-unsigned classes_of(const struct usage *usage);     /* of the options that the command takes */
-void print_command_help(const struct usage *usage); /* prints its help */
+unsigned classes_of(const struct usage *usage);          /* of the options that the command takes */
+_Noreturn void end_with_help(const struct usage *usage); /* prints the command's help and ends the program */
 
 /* Refuses a word that is not an option, where the command takes none. */
 _Noreturn void refuse_word(const struct usage *usage, const char *word);

@@ -16,7 +16,7 @@ const struct usage train_usage = {
 
 unsigned classes_of(const struct usage *usage) { return usage->classes | OF_THIS; }
 
-void print_command_help(const struct usage *usage)
+_Noreturn void end_with_help(const struct usage *usage)
 {
     apply_preset(&own_settings);
     print_usage(stdout, usage->name, usage->takes, usage->examples, usage->text);
@@ -24,7 +24,8 @@ void print_command_help(const struct usage *usage)
     if (usage->classes & OF_LIST)
         printf("\nA config file holds lines `option = value`.\n"
                "Precedence: --model's sizes, --config, command line.\n");
-    flush_output();
+    flush_output(); /* main() would do it, and is not reached */
+    exit(EXIT_OK);
 }
 
 _Noreturn void refuse_word(const struct usage *usage, const char *word)
