@@ -93,6 +93,7 @@ void free_messages(struct broadcast *broadcast); /* what slice_list() has alloca
 
 /* ---- broadcast_pass.c -------------------------------------------------------------------------------------------- */
 
-extern struct broadcast_options broadcast_options; /* what the options of the command line ask for */
+/* What the command line asks for.  Only the table of options writes it. */
+extern struct broadcast_options broadcast_options;
 
 #endif

@@ -31,7 +31,7 @@ struct snapshot_options {
 
 /* ---- snapshot_pass.c --------------------------------------------------------------------------------------------- */
 
-extern struct snapshot_options snapshot_options; /* what the options of the command line ask for */
+extern struct snapshot_options snapshot_options; /* what the command line asks for: only the table of options writes it */
 extern const struct module module_snapshot;
 
 #endif
