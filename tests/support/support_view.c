@@ -81,7 +81,7 @@ int bar_at(const struct view *view, const char *lane, size_t nth, int *y)
     while (strcmp(trace->lanes[i].name, lane) != 0)
         i++;
     const struct view_row *row = row_of_lane(view, 0, i);
-    const struct bar *bar = trace->bars[i].items;
+    const struct bar *bar = trace->bars[i].bars;
     while (trace->records[bar->record].step != view->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
@@ -115,7 +115,7 @@ void expect_lit(const struct view *view)
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
             for (size_t i = 0; i < trace->bars[lane].n; i++) {
-                if (!is_lit(view, k, trace->bars[lane].items[i].record))
+                if (!is_lit(view, k, trace->bars[lane].bars[i].record))
                     continue;
                 assert_below(n, highlight->lanes[lane].n);
                 assert_int_equal(highlight->lanes[lane].all[n], i);
@@ -193,7 +193,7 @@ static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t 
         const struct trace_step_list *steps = &trace->steps[tensor->list];
         bool held = tensor->n_uses == 0;
         for (size_t k = 0; k < steps->n && !held; k++) {
-            uint32_t step = steps->items[k].step, ended = 0;
+            uint32_t step = steps->steps[k].step, ended = 0;
             uint64_t start = UINT64_MAX, end = 0;
             for (uint32_t u = 0; u < tensor->n_uses; u++) {
                 const struct runs *runs = &trace->runs[trace->uses[tensor->first_use + u]];

@@ -20,7 +20,7 @@ struct memory_change { /* more or fewer bytes of a class are held on a device */
     uint32_t device, class;
 };
 struct memory_changes {
-    struct memory_change *items;
+    struct memory_change *changes;
     size_t n, cap;
 };
 
@@ -66,7 +66,7 @@ static uint64_t first_change(const struct trace *trace, uint64_t from)
     uint64_t clock = from;
     for (size_t list = 0; list < TRACE_LISTS; list++)
         for (size_t k = 0; k < trace->steps[list].n; k++) {
-            const struct trace_step *step = &trace->steps[list].items[k];
+            const struct trace_step *step = &trace->steps[list].steps[k];
             if (step->end >= from || step->step > trace->memory_use_step)
                 clock = MIN(clock, step->start);
         }
@@ -106,8 +106,8 @@ static void forget_amounts(struct trace *trace, uint64_t from)
 
 static void add_change(struct memory_changes *all, struct memory_change change)
 {
-    GROW(all->items, all->cap, all->n + 1);
-    all->items[all->n++] = change;
+    GROW(all->changes, all->cap, all->n + 1);
+    all->changes[all->n++] = change;
 }
 
 /* Adds the changes from `from` on that come from n lives of a tensor.  All its lives have the same bytes: one ends when
@@ -138,7 +138,7 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *t
 static size_t first_open_step(const struct trace *trace, const struct trace_step_list *steps, uint64_t from)
 {
     size_t k = 0;
-    while (k < steps->n && steps->items[k].end < from && steps->items[k].step <= trace->memory_use_step)
+    while (k < steps->n && steps->steps[k].end < from && steps->steps[k].step <= trace->memory_use_step)
         k++;
     return k;
 }
@@ -159,11 +159,11 @@ static struct memory_changes collect_changes(const struct trace *trace, uint64_t
         if (tensor->n_uses == 0 || n == 0)
             continue;
         GROW(lives, cap, n);
-        fill_lives(trace, tensor, &steps->items[k], n, lives);
+        fill_lives(trace, tensor, &steps->steps[k], n, lives);
         add_changes(&all, tensor, lives, n, from);
     }
     free(lives);
-    SORT(all.items, all.n, by_clock);
+    SORT(all.changes, all.n, by_clock);
     return all;
 }
 
@@ -202,7 +202,7 @@ void trace_update_memory(struct trace *trace, size_t first)
         last_amount[i] = trace->memory_use[i].n - 1;
     struct memory_changes all = collect_changes(trace, from);
     for (size_t i = 0; i < all.n; i++) {
-        const struct memory_change *change = &all.items[i];
+        const struct memory_change *change = &all.changes[i];
         struct memory_use *use = &trace->memory_use[change->device];
         struct amount last = use->amounts[use->n - 1];
         if (last.clock < change->clock)
@@ -214,7 +214,7 @@ void trace_update_memory(struct trace *trace, size_t first)
         update_sums(&trace->memory_use[i], last_amount[i]);
     trace->memory_use_step = trace->whole_step;
     free(last_amount);
-    free(all.items);
+    free(all.changes);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
@@ -303,7 +303,7 @@ static bool is_alive(const struct trace *trace, const struct trace_tensor *tenso
     const struct trace_step_list *steps = &trace->steps[tensor->list];
     bool alive = !tensor->n_uses;
     for (size_t k = 0; k < steps->n && !alive; k++) {
-        const struct trace_step *step = &steps->items[k];
+        const struct trace_step *step = &steps->steps[k];
         struct tensor_life life;
         if (step->start > clock || (step->end <= clock && step->step <= trace->whole_step))
             continue;

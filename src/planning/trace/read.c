@@ -171,7 +171,7 @@ void free_trace(struct trace *trace)
 {
     if (trace->bars)
         for (size_t i = 0; i < trace->header.n_lanes; i++) {
-            free(trace->bars[i].items);
+            free(trace->bars[i].bars);
             free(trace->bars[i].starts);
         }
     if (trace->runs)
@@ -184,7 +184,7 @@ void free_trace(struct trace *trace)
             free(trace->memory_use[i].blocks);
         }
     for (size_t i = 0; i < TRACE_LISTS; i++)
-        free(trace->steps[i].items);
+        free(trace->steps[i].steps);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, trace, trace_parts[i].table));
     free(trace->bars);

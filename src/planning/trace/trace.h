@@ -38,7 +38,7 @@ struct bar {             /* a record on its lane */
 };
 
 struct bars { /* all bars of a lane, in the order of records */
-    struct bar *items;
+    struct bar *bars;
     uint64_t *starts; /* [n] those of the bars, alone, so that a search among them misses fewer caches */
     size_t n, cap, cap_starts;
 };
@@ -58,7 +58,7 @@ struct trace_step {
 };
 
 struct trace_step_list { /* ascending */
-    struct trace_step *items;
+    struct trace_step *steps;
     size_t n, cap;
 };
 

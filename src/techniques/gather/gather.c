@@ -36,35 +36,35 @@ struct read_window {         /* adjacent tasks of one device, which read the sam
     struct task **readers;   /* the tasks */
     size_t n, cap;
 };
-struct tensor_list {
-    struct tensor **items;
+struct tensors {
+    struct tensor **tensors;
     size_t n, cap;
 };
-struct window_list {
-    struct read_window **items;
+struct windows {
+    struct read_window **windows;
     size_t n, cap;
 };
 struct survey { /* what the pass finds in the list */
     struct list *list;
-    size_t n_tensors; /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
-    struct tensor_list *shards; /* by first replica: the shards that keep parts of it */
+    size_t n_tensors;       /* as many as the pool has before the pass adds its own: the length of arrays "by tensor" */
+    struct tensors *shards; /* by first replica: the shards that keep parts of it */
     /* By first replica: the tensors with the same values, or a part of them, to be gathered. */
-    struct tensor_list *replicas;
-    struct window_list *windows;        /* by tensor of `replicas`: its windows in list order */
-    struct window_list *device_windows; /* by device: its windows in list order */
-    struct window_list all;             /* all windows in list order */
-    struct task **dropped;              /* copies from replica to replica, which are no longer needed */
+    struct tensors *replicas;
+    struct windows *windows;        /* by tensor of `replicas`: its windows in list order */
+    struct windows *device_windows; /* by device: its windows in list order */
+    struct windows all;             /* all windows in list order */
+    struct task **dropped;          /* copies from replica to replica, which are no longer needed */
     size_t n_dropped, cap_dropped;
     size_t n_gathered; /* how many windows have been gathered */
     bool sliced;       /* another pass is to send what is gathered, over several queues */
 };
 
-static struct tensor_list *shards_of(const struct survey *survey, const struct tensor *replica)
+static struct tensors *shards_of(const struct survey *survey, const struct tensor *replica)
 {
     return &survey->shards[replica->replica.of->id];
 }
 
-static struct tensor_list *replicas_like(const struct survey *survey, const struct tensor *replica)
+static struct tensors *replicas_like(const struct survey *survey, const struct tensor *replica)
 {
     return &survey->replicas[replica->replica.of->id];
 }
@@ -79,15 +79,15 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
 
 /* ---- the list as it is ------------------------------------------------------------------------------------------- */
 
-static void add_window(struct window_list *list, struct read_window *window)
+static void add_window(struct windows *windows, struct read_window *window)
 {
-    GROW(list->items, list->cap, list->n + 1);
-    list->items[list->n++] = window;
+    GROW(windows->windows, windows->cap, windows->n + 1);
+    windows->windows[windows->n++] = window;
 }
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
 {
-    struct window_list *of_device = &survey->device_windows[replica->device->index];
+    struct windows *of_device = &survey->device_windows[replica->device->index];
     struct read_window *window = allocate(1, sizeof *window);
     window->replica = replica;
     window->nth_on_device = of_device->n;
@@ -101,8 +101,8 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
 /* The task is one more of its device's last window, or begins the next one. */
 static void add_to_window(struct survey *survey, struct task *task, struct tensor *replica)
 {
-    const struct window_list *of_device = &survey->device_windows[replica->device->index];
-    struct read_window *window = of_device->n ? of_device->items[of_device->n - 1] : NULL;
+    const struct windows *of_device = &survey->device_windows[replica->device->index];
+    struct read_window *window = of_device->n ? of_device->windows[of_device->n - 1] : NULL;
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
     if (window->n == 0 || window->readers[window->n - 1] != task) {
@@ -121,10 +121,10 @@ static bool is_of_update(const struct task *task)
            (copy_target(task)->storage->extra.mirror.of || copy_source(task)->storage->extra.mirror.of);
 }
 
-static void list_tensor(struct tensor_list *list, struct tensor *tensor)
+static void add_tensor(struct tensors *tensors, struct tensor *tensor)
 {
-    GROW(list->items, list->cap, list->n + 1);
-    list->items[list->n++] = tensor;
+    GROW(tensors->tensors, tensors->cap, tensors->n + 1);
+    tensors->tensors[tensors->n++] = tensor;
 }
 
 /* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
@@ -133,10 +133,10 @@ static void note_tensors(struct survey *survey)
     const struct pool *pool = survey->list->pool;
     for (size_t i = 0; i < pool->n; i++)
         if (pool->tensors[i]->replica.is_shard)
-            list_tensor(shards_of(survey, pool->tensors[i]), pool->tensors[i]);
+            add_tensor(shards_of(survey, pool->tensors[i]), pool->tensors[i]);
     for (size_t i = 0; i < pool->n; i++)
         if (pool->tensors[i]->storage == pool->tensors[i] && is_replica(survey, pool->tensors[i]))
-            list_tensor(replicas_like(survey, pool->tensors[i]), pool->tensors[i]);
+            add_tensor(replicas_like(survey, pool->tensors[i]), pool->tensors[i]);
 }
 
 /* Notes the windows that the task belongs to; or, if it sends parameters on, that it is no longer needed. */
@@ -175,22 +175,22 @@ static void free_survey(struct survey *survey)
 {
     int n_devices = survey->list->pool->machine->n_devices;
     for (size_t i = 0; i < survey->all.n; i++) {
-        struct read_window *window = survey->all.items[i];
+        struct read_window *window = survey->all.windows[i];
         free(window->readers);
         free(window);
     }
     for (size_t i = 0; i < survey->n_tensors; i++) {
-        free(survey->shards[i].items);
-        free(survey->replicas[i].items);
-        free(survey->windows[i].items);
+        free(survey->shards[i].tensors);
+        free(survey->replicas[i].tensors);
+        free(survey->windows[i].windows);
     }
     for (int d = 0; d <= n_devices; d++)
-        free(survey->device_windows[d].items);
+        free(survey->device_windows[d].windows);
     free(survey->shards);
     free(survey->replicas);
     free(survey->windows);
     free(survey->device_windows);
-    free(survey->all.items);
+    free(survey->all.windows);
     free(survey->dropped);
 }
 
@@ -202,15 +202,15 @@ static void free_survey(struct survey *survey)
 static size_t collect_peers(const struct survey *survey, const struct read_window *window, struct read_window **peers)
 {
     const struct tensor *replica = window->replica;
-    const struct tensor_list *replicas = replicas_like(survey, replica);
+    const struct tensors *replicas = replicas_like(survey, replica);
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
-        const struct tensor *tensor = replicas->items[i];
-        const struct window_list *windows = &survey->windows[tensor->id];
+        const struct tensor *tensor = replicas->tensors[i];
+        const struct windows *windows = &survey->windows[tensor->id];
         bool is_same = tensor->replica.begin == replica->replica.begin && tensor->bytes == replica->bytes;
         if (!is_same || window->nth_of_replica >= windows->n)
             continue;
-        peers[n] = windows->items[window->nth_of_replica];
+        peers[n] = windows->windows[window->nth_of_replica];
         n++;
     }
     return n;
@@ -221,9 +221,9 @@ static struct task *first_reader(const struct survey *survey, struct read_window
 {
     struct task *first = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct window_list *windows = &survey->device_windows[peers[i]->replica->device->index];
+        const struct windows *windows = &survey->device_windows[peers[i]->replica->device->index];
         size_t position = peers[i]->nth_on_device;
-        const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
+        const struct read_window *earlier = windows->windows[position - MIN(AHEAD, position)];
         if (!first || earlier->readers[0]->index < first->index)
             first = earlier->readers[0];
     }
@@ -245,7 +245,7 @@ static void share_shard(struct survey *survey, struct read_window *const *peers,
 {
     struct pool *pool = survey->list->pool;
     const struct tensor *replica = peers[0]->replica;
-    struct tensor *shard = shards_of(survey, replica)->items[k];
+    struct tensor *shard = shards_of(survey, replica)->tensors[k];
     size_t begin = MAX(shard->replica.begin, replica->replica.begin);
     size_t end = MIN(shard->replica.begin + shard->bytes, replica->replica.begin + replica->bytes);
     if (begin >= end)
@@ -260,6 +260,14 @@ static void share_shard(struct survey *survey, struct read_window *const *peers,
     free(to);
 }
 
+/* Gives a tensor the name "wte.gathered" after "wte", which is cut where there is no room for all of it. */
+static void name_gathered(struct tensor *gathered, const char *name)
+{
+    static const char ending[] = ".gathered";
+    size_t room = sizeof gathered->name - sizeof ending;
+    snprintf(gathered->name, sizeof gathered->name, "%.*s%s", (int)room, name, ending);
+}
+
 /* Makes the tensor that the window's tasks are to read. */
 static void make_gathered(struct pool *pool, struct read_window *window)
 {
@@ -272,7 +280,7 @@ static void make_gathered(struct pool *pool, struct read_window *window)
         .shape = tensor->shape,
     };
     struct tensor *gathered = new_tensor(pool, &form);
-    snprintf(gathered->name, sizeof gathered->name, "%.38s.gathered", tensor->name);
+    name_gathered(gathered, tensor->name);
     window->gathered = as_buffer(gathered);
 }
 
@@ -300,10 +308,10 @@ static void gather_peers(struct survey *survey, struct edit *edit, struct read_w
 /* The bytes of the tensor, as the shard on its device keeps them. */
 static struct tensor *part_of_shard(const struct survey *survey, const struct tensor *tensor)
 {
-    const struct tensor_list *shards = shards_of(survey, tensor->storage);
+    const struct tensors *shards = shards_of(survey, tensor->storage);
     size_t begin = tensor->storage->replica.begin + tensor->offset;
     for (size_t i = 0; i < shards->n; i++) {
-        struct tensor *shard = shards->items[i];
+        struct tensor *shard = shards->tensors[i];
         bool has_it = shard->replica.begin <= begin && begin + tensor->bytes <= shard->replica.begin + shard->bytes;
         size_t at = begin - shard->replica.begin;
         if (shard->device == tensor->device && has_it)
@@ -393,8 +401,8 @@ static void link_windows(struct survey *survey)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 1; i < survey->windows[id].n; i++) {
-            struct read_window *before = survey->windows[id].items[i - 1];
-            const struct read_window *window = survey->windows[id].items[i];
+            struct read_window *before = survey->windows[id].windows[i - 1];
+            const struct read_window *window = survey->windows[id].windows[i];
             before->gathered->extra.later_copy = window->gathered;
         }
 }
@@ -404,7 +412,7 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 0; i < survey->replicas[id].n; i++)
-            make_transient(edit, survey->replicas[id].items[i]);
+            make_transient(edit, survey->replicas[id].tensors[i]);
 }
 
 static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
@@ -422,7 +430,7 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
     update_shards(&survey, edit);
     drop_copies(&survey, edit, n);
     for (size_t i = 0; i < survey.all.n; i++) {
-        struct read_window *window = survey.all.items[i];
+        struct read_window *window = survey.all.windows[i];
         if (!window->gathered)
             gather_peers(&survey, edit, window);
     }

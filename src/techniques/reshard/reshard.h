@@ -90,7 +90,7 @@ struct copy {
  * pieces are read and written from start to end. */
 struct copies {
     const struct kept_tensor *from, *to;
-    struct copy *items; /* the caller frees it */
+    struct copy *copies; /* the caller frees it */
     size_t n, cap;
 };
 

@@ -31,7 +31,8 @@ struct snapshot_options {
 
 /* ---- snapshot_pass.c --------------------------------------------------------------------------------------------- */
 
-extern struct snapshot_options snapshot_options; /* what the command line asks for: only the table of options writes it */
+extern struct snapshot_options
+    snapshot_options; /* what the command line asks for: only the table of options writes it */
 extern const struct module module_snapshot;
 
 #endif

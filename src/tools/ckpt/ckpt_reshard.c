@@ -80,8 +80,8 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
         struct copies plan = plan_copies(&from->cut->tensors[i], &to->cut->tensors[i], from->path);
         must(prove_copies(&plan));
         for (size_t k = 0; k < plan.n; k++)
-            list_copy(out, &plan, &plan.items[k]);
-        free(plan.items);
+            list_copy(out, &plan, &plan.copies[k]);
+        free(plan.copies);
     }
     if (ckpt_given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));

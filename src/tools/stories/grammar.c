@@ -69,8 +69,8 @@ static _Noreturn void fail_in_head(const struct stories *stories, struct source_
 
 static void append_item(struct block *block, struct source_line line)
 {
-    GROW(block->items, block->cap, block->n + 1);
-    block->items[block->n++] = line;
+    GROW(block->lines, block->cap, block->n + 1);
+    block->lines[block->n++] = line;
 }
 
 /* The new table or scene that the line begins. */
@@ -141,8 +141,8 @@ static void refuse_if_blocks_are_wrong(const struct stories *stories)
         const struct block *block = &stories->tables.blocks[k];
         refuse_if_repeated_or_empty(stories, &stories->tables, block, "table");
         for (size_t i = 0; i < block->n; i++)
-            if (block->items[i].n != block->head.n - 1)
-                fail_in_line(stories, block->items[i],
+            if (block->lines[i].n != block->head.n - 1)
+                fail_in_line(stories, block->lines[i],
                              "expected a word for each column of \"%s\"; write _ for a blank in a word",
                              block->head.word[0]);
         refuse_if_too_many(stories, &stories->tables, block, TABLES);
@@ -253,7 +253,7 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
     for (size_t r = 0; r < table->n; r++) {
         if (known != NO_ROW && r != known)
             continue;
-        char *more = format_string("%s%.*s%s", done, (int)(open - rest), rest, table->items[r].word[column]);
+        char *more = format_string("%s%.*s%s", done, (int)(open - rest), rest, table->lines[r].word[column]);
         choice->row[t] = (unsigned char)r;
         add_phrases(stories, choice, more, close + 1, known == NO_ROW ? share / (double)table->n : share);
         free(more);
@@ -308,7 +308,7 @@ static void expand(struct stories *stories, size_t i)
     size_t first = stories->n_phrases;
     double weight_sum = 0;
     for (size_t k = 0; k < scene->n; k++)
-        weight_sum += add_choice(stories, i, scene->items[k]);
+        weight_sum += add_choice(stories, i, scene->lines[k]);
     stories->states[i].first = first;
     stories->states[i].end = stories->n_phrases;
     for (size_t p = first; p < stories->n_phrases; p++)
@@ -377,9 +377,9 @@ void free_stories(struct stories *stories)
     for (size_t i = 0; i < stories->n_phrases; i++)
         free(stories->phrases[i].bytes);
     for (size_t i = 0; i < stories->scenes.n; i++)
-        free(stories->scenes.blocks[i].items);
+        free(stories->scenes.blocks[i].lines);
     for (size_t i = 0; i < stories->tables.n; i++)
-        free(stories->tables.blocks[i].items);
+        free(stories->tables.blocks[i].lines);
     free(stories->scenes.blocks);
     free(stories->tables.blocks);
     free(stories->phrases);

@@ -17,7 +17,7 @@ struct source_line {   /* a line of the grammar, without its comment */
 
 struct block {                 /* a table or a scene */
     struct source_line head;   /* "hero name he" or "end hero" */
-    struct source_line *items; /* the table's rows, or the scene's choices */
+    struct source_line *lines; /* the table's rows, or the scene's choices */
     size_t n, cap;
 };
 

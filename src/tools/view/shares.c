@@ -27,7 +27,7 @@ static uint32_t steps_of_span(const struct view *view, const struct track *track
     uint32_t n = 1;
     if (steps->n < 2)
         return 1;
-    double all = axis_of(track, steps->items[steps->n - 1].work) - axis_of(track, steps->items[0].work);
+    double all = axis_of(track, steps->steps[steps->n - 1].work) - axis_of(track, steps->steps[0].work);
     double wide = pixels * all / (double)(steps->n - 1);
     while (n * wide < SPAN_WIDTH * view->scale && n < steps->n)
         n *= 2;
@@ -54,7 +54,7 @@ static bool is_wide(const struct view *view, const struct track *track, uint64_t
 /* The step with which the span begins that goes on at the left edge, or else the first one. */
 static size_t first_of_spans(const struct view *view, const struct track *track, uint32_t span)
 {
-    const struct trace_step *steps = track->steps->items;
+    const struct trace_step *steps = track->steps->steps;
     uint64_t from = clock_of(track, view->sight.from);
     size_t i = first_step_from(steps, track->steps->n, from + 1);
     if (i > 0)
@@ -67,7 +67,7 @@ static size_t first_of_spans(const struct view *view, const struct track *track,
 /* The clock at which step i begins, or for the first step what ran before it. */
 static uint64_t begin_of_step(const struct track *track, size_t i)
 {
-    uint64_t work = track->steps->items[i].work;
+    uint64_t work = track->steps->steps[i].work;
     return i > 0 ? work : MIN(work, track->trace->records[0].start);
 }
 
@@ -80,7 +80,7 @@ static void add_span_edge(struct shares *shares, uint64_t clock)
 /* Finds the clocks between which the spans in sight lie. */
 static void fill_span_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
-    const struct trace_step *steps = track->steps->items;
+    const struct trace_step *steps = track->steps->steps;
     size_t n = track->steps->n;
     uint64_t to = clock_of(track, view->sight.to);
     uint32_t span = steps_of_span(view, track);
@@ -148,18 +148,18 @@ static void update_lane_sums(const struct view *view, const struct track *track,
     const struct bars *bars = &track->trace->bars[lane];
     size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
     while (shares->n > 0 &&
-           (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->items[shares->n * BARS_IN_BLOCK - 1])))
+           (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->bars[shares->n * BARS_IN_BLOCK - 1])))
         shares->n--;
     while (shares->n < n) {
         size_t first = shares->n * BARS_IN_BLOCK;
         GROW(shares->blocks, shares->cap, shares->n + 1);
         struct share_block *block = &shares->blocks[shares->n++];
-        const struct bar *last = &bars->items[first + BARS_IN_BLOCK - 1];
+        const struct bar *last = &bars->bars[first + BARS_IN_BLOCK - 1];
         if (shares->n > 1)
             memcpy(block->ns, block[-1].ns, sizeof block->ns);
         else
             memset(block->ns, 0, sizeof block->ns);
-        for (const struct bar *bar = &bars->items[first]; bar <= last; bar++)
+        for (const struct bar *bar = &bars->bars[first]; bar <= last; bar++)
             add_bar(view, track, bar, block->ns);
         block->end = last->end;
         block->busy = last->busy;
@@ -208,7 +208,7 @@ void sum_shares(const struct view *view, int track_index, uint32_t lane, size_t 
     memset(ns, 0, GROUPS * sizeof *ns);
     if (end - i < FEW_BARS) {
         for (; i < end; i++)
-            add_bar(view, track, &track->trace->bars[lane].items[i], ns);
+            add_bar(view, track, &track->trace->bars[lane].bars[i], ns);
         return;
     }
     /* A block in which a span ends counts as the next one's, so that each counts once. */

@@ -193,7 +193,7 @@ static const struct bar *longest_in_column(const struct view *view, const struct
     uint64_t to = clock_of(view->tracks[0], axis_at(view, x + 1));
     const struct bar *longest = NULL;
     *count = 0;
-    for (const struct bar *bar = bars->items; bar < bars->items + bars->n; bar++) {
+    for (const struct bar *bar = bars->bars; bar < bars->bars + bars->n; bar++) {
         if (bar->end <= from || bar->start >= to)
             continue;
         ++*count;
