@@ -28,7 +28,9 @@
 #include "snapfile_parts.h"
 #include "techniques/checkpoint/files.h"
 
+#include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { VERSION = 3, ENDIAN = 0x01020304 };
 
@@ -178,17 +180,30 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
     return NULL;
 }
 
+struct problem *look_for_pages(int fd, const char *path, bool *is_ours)
+{
+    char page[2][MAGIC_BYTES] = {{0}};
+    bool empty = false;
+    for (int k = 0; k < 2; k++) {
+        /* A file that was cut off may have only the first page: nothing is read then. */
+        ssize_t n = pread(fd, page[k], MAGIC_BYTES, k * SNAPFILE_PAGE);
+        if (n < 0)
+            return new_problem(EXIT_IO, "cannot read %s: %s; is its disk in order?", path, strerror(errno));
+        if (k == 0)
+            empty = n == 0;
+    }
+    *is_ours = empty || memcmp(page[0], magic, MAGIC_BYTES) == 0 || memcmp(page[1], magic, MAGIC_BYTES) == 0;
+    return NULL;
+}
+
 bool is_snapshot(const char *path)
 {
     struct stat status;
-    char page[2][MAGIC_BYTES] = {{0}};
+    bool is_ours;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
     struct reader *reader = open_reader(path);
-    /* A file that was cut off may have only the first page. */
-    for (uint64_t k = 0; k < 2 && reader->size >= k * SNAPFILE_PAGE + MAGIC_BYTES; k++)
-        read_at(reader, page[k], MAGIC_BYTES, k * SNAPFILE_PAGE);
-    bool empty = reader->size == 0;
+    must(look_for_pages(reader->fd, path, &is_ours));
     close_reader(reader);
-    return empty || memcmp(page[0], magic, MAGIC_BYTES) == 0 || memcmp(page[1], magic, MAGIC_BYTES) == 0;
+    return is_ours;
 }

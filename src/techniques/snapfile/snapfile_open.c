@@ -26,14 +26,12 @@
 
 /* ---- the name, locked -------------------------------------------------------------------------------------------- */
 
-/* What is known while a file is opened.  Functions below that take a void * read or write a file, which ends the
- * program if something is wrong, so attempt() calls them.  What they allocate is kept here, where close_opening() finds
- * it after a problem. */
+/* What is known while a file is opened.  What is allocated for it is kept here, where close_opening() finds it after a
+ * problem. */
 struct opening {
     struct snapfile_writer *writer;
     const struct snapfile_plan *plan;
     bool made;              /* this run has made the file that has the name: it is empty, and there to be locked */
-    bool is_snapshot;       /* the file that has the name is a snapshot, or empty */
     bool empty;             /* the file that has the name has no bytes */
     char *manifest;         /* that of the file to be written */
     struct checkpoint *old; /* the snapshot that is on the disk for sure; NULL: none that can be read */
@@ -46,13 +44,6 @@ static bool make_empty_file(const char *path)
     if (fd >= 0)
         close(fd);
     return fd >= 0;
-}
-
-/* Is the file that has the name a snapshot?  argument: a struct opening. */
-static void look_at_kind(void *argument)
-{
-    struct opening *opening = argument;
-    opening->is_snapshot = is_snapshot(opening->writer->file->path);
 }
 
 /* Locks the file that has the name, which may be made here.  A second run, or a file that is not a snapshot, is refused
@@ -74,8 +65,9 @@ static struct problem *lock_name(struct opening *opening)
     /* open_locked() lets a file pass that cannot be locked.  Such a file is not written here. */
     if (flock(writer->named_fd, LOCK_EX | LOCK_NB) != 0)
         return new_problem(EXIT_IO, "cannot lock the snapshot file %s: %s", path, strerror(errno));
-    problem = attempt(look_at_kind, opening);
-    if (!problem && !opening->is_snapshot)
+    bool is_ours;
+    problem = look_for_pages(writer->named_fd, path, &is_ours);
+    if (!problem && !is_ours)
         return new_problem(EXIT_USAGE,
                            "%s is not a snapshot file, and --snapshot would replace it: choose another name", path);
     return problem;
@@ -86,31 +78,46 @@ static struct problem *lock_name(struct opening *opening)
 enum { CHUNK = 1 << 18 };
 static const char zeros[CHUNK];
 
-/* Makes a new file, which lies beside its name until take_name() gives it the name of the old file.  argument: a struct
- * opening. */
-static void make_file(void *argument)
+/* Writes pages without a commit, the manifest, and zeros up to `end`. */
+static struct problem *fill_file(const struct snapfile *snapfile, const char *manifest, struct writer *beside,
+                                 uint64_t end)
 {
-    const struct opening *opening = argument;
-    struct snapfile_writer *writer = opening->writer;
-    char page[SNAPFILE_PAGE], bytes[32];
-    const struct snapfile *snapfile = snapfile_of(writer->file);
-    struct writer *beside = open_writer(writer->file->path);
-    writer->beside = beside;
-    uint64_t end = slot_at(snapfile, snapfile->slots + 1);
-    int code = reserve_bytes(beside->fd, end);
-    if (code)
-        fail(EXIT_IO,
-             "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots need less",
-             writer->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
+    char page[SNAPFILE_PAGE];
     fill_page(snapfile, &(struct snapfile_commit){0}, page);
-    write_bytes(beside, page, SNAPFILE_PAGE);
-    write_bytes(beside, page, SNAPFILE_PAGE);
-    write_bytes(beside, opening->manifest, (size_t)snapfile->manifest_bytes);
-    while (beside->offset < end)
-        write_bytes(beside, zeros, (size_t)MIN(CHUNK, end - beside->offset));
-    writer->fd = fcntl(beside->fd, F_DUPFD_CLOEXEC, 0);
+    struct problem *problem = try_write_bytes(beside, page, SNAPFILE_PAGE);
+    if (!problem)
+        problem = try_write_bytes(beside, page, SNAPFILE_PAGE);
+    if (!problem)
+        problem = try_write_bytes(beside, manifest, (size_t)snapfile->manifest_bytes);
+    while (!problem && beside->offset < end)
+        problem = try_write_bytes(beside, zeros, (size_t)MIN(CHUNK, end - beside->offset));
+    return problem;
+}
+
+/* Makes a new file, which lies beside its name until take_name() gives it the name of the old file. */
+static struct problem *make_file(const struct opening *opening)
+{
+    struct snapfile_writer *writer = opening->writer;
+    char bytes[32];
+    const struct snapfile *snapfile = snapfile_of(writer->file);
+    struct problem *problem = try_open_writer(writer->file->path, &writer->beside);
+    if (problem)
+        return problem;
+    int beside_fd = writer->beside->fd;
+    uint64_t end = slot_at(snapfile, snapfile->slots + 1);
+    int code = reserve_bytes(beside_fd, end);
+    if (code)
+        return new_problem(EXIT_IO,
+                           "cannot make room for the snapshot file %s: %s for %d slots: %s; fewer --snapshot-slots "
+                           "need less",
+                           writer->file->path, format_bytes(bytes, (double)end), snapfile->slots, strerror(code));
+    problem = fill_file(snapfile, opening->manifest, writer->beside, end);
+    if (problem)
+        return problem;
+    writer->fd = fcntl(beside_fd, F_DUPFD_CLOEXEC, 0);
     if (writer->fd < 0 || flush_file(writer->fd) != 0 || flock(writer->fd, LOCK_EX | LOCK_NB) != 0)
-        fail(EXIT_IO, "cannot finish the snapshot file %s: %s", writer->file->path, strerror(errno));
+        return new_problem(EXIT_IO, "cannot finish the snapshot file %s: %s", writer->file->path, strerror(errno));
+    return NULL;
 }
 
 struct problem *take_name(struct snapfile_writer *writer)
@@ -127,6 +134,7 @@ struct problem *take_name(struct snapfile_writer *writer)
 
 /* ---- a file that is taken over ----------------------------------------------------------------------------------- */
 
+/* For attempt(): reads the snapshot of an opening. */
 static void read_old(void *argument)
 {
     struct opening *opening = argument;
@@ -252,7 +260,7 @@ static struct problem *choose_file(struct opening *opening)
         choose_way_to_write(writer);
         return NULL;
     }
-    struct problem *problem = attempt(make_file, opening);
+    struct problem *problem = make_file(opening);
     if (problem)
         return problem;
     choose_way_to_write(writer);

@@ -58,6 +58,9 @@ const char *parse_page(struct snapfile *snapfile, const char page[SNAPFILE_PAGE]
 /* Does the file have one of the two pages, or is it empty, as a run leaves it that ends before it fills the file? */
 bool is_snapshot(const char *path);
 
+/* The same for an open file.  Returns the problem where it cannot be read. */
+struct problem *look_for_pages(int fd, const char *path, bool *is_ours);
+
 /* ---- snapfile_read.c: reading it --------------------------------------------------------------------------------- */
 
 /* Recovers a snapshot.  Where no commit is whole, newest.slot is NO_SLOT, and hashes and places of pieces mean

@@ -240,16 +240,6 @@ bool undo_move(struct board *board)
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-struct saving { /* the argument of save(), for attempt() */
-    const char *path, *text;
-};
-
-static void save(void *context)
-{
-    const struct saving *saving = context;
-    publish_text(saving->path, saving->text);
-}
-
 struct problem *save_board(const struct board *board, const char *path)
 {
     const struct list *list = board->list;
@@ -260,8 +250,7 @@ struct problem *save_board(const struct board *board, const char *path)
         seconds[i] = given_seconds(list->tasks[i]);
     write_list(out, list, seconds);
     char *text = end_text(&begun);
-    struct saving saving = {path, text};
-    struct problem *problem = attempt(save, &saving);
+    struct problem *problem = try_publish_text(path, text);
     free(seconds);
     free(text);
     return problem;

@@ -86,8 +86,9 @@ void print_problem(const char *prefix, struct problem *problem);
 void must(struct problem *problem);
 
 /* For work that many functions do, each of which may find something wrong: reading a trace that grows, a checkpoint, a
- * snapshot, or the tokenizer beside a model; writing a snapshot's file or a step file that was edited; and drafting a
- * training.  What goes wrong in one or two places returns its problem instead.
+ * snapshot, or the tokenizer beside a model; and drafting a training.  Without attempt() each of these functions would
+ * have to return its problem, and each of its callers to hand it on.  It is no pattern for other code: what goes wrong
+ * in a few places returns its problem.
  *
  * Runs work(argument).  When it calls fail() on this thread, the program does not end: the cleanups that work
  * registered are run, and the problem is returned.  The rest of work is left out then, so

@@ -80,12 +80,12 @@ static void free_writer(struct writer *writer)
     free(writer);
 }
 
-struct writer *open_writer(const char *path)
+struct problem *try_open_writer(const char *path, struct writer **opened)
 {
     struct stat status;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        fail(EXIT_IO, "cannot write %s: a %s of that name is in the way; choose another name", path,
-             S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+        return new_problem(EXIT_IO, "cannot write %s: a %s of that name is in the way; choose another name", path,
+                           S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
     struct writer *writer = allocate(1, sizeof *writer);
     writer->path = behind_links(path);
     writer->temporary = format_string("%s" TEMPORARY "%ld", writer->path, (long)getpid());
@@ -96,9 +96,21 @@ struct writer *open_writer(const char *path)
     writer->cleanup = (struct cleanup){.run = discard_temporary, .argument = writer};
     on_fail(&writer->cleanup); /* called before the temporary exists, since a signal may come at any moment */
     writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (writer->fd < 0)
-        fail(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", writer->path,
-             strerror(errno));
+    if (writer->fd >= 0) {
+        *opened = writer;
+        return NULL;
+    }
+    struct problem *problem =
+        new_problem(EXIT_IO, "cannot create %s: %s; does the folder exist, and may you write there?", writer->path,
+                    strerror(errno));
+    free_writer(writer);
+    return problem;
+}
+
+struct writer *open_writer(const char *path)
+{
+    struct writer *writer;
+    must(try_open_writer(path, &writer));
     return writer;
 }
 
@@ -116,13 +128,14 @@ size_t write_all(int fd, const void *bytes, size_t n)
     return done;
 }
 
-void write_bytes(struct writer *writer, const void *bytes, size_t n)
+struct problem *try_write_bytes(struct writer *writer, const void *bytes, size_t n)
 {
     size_t done = write_all(writer->fd, bytes, n);
     writer->offset += done;
-    if (done < n)
-        fail_with(write_problem(writer, "write"));
+    return done < n ? write_problem(writer, "write") : NULL;
 }
+
+void write_bytes(struct writer *writer, const void *bytes, size_t n) { must(try_write_bytes(writer, bytes, n)); }
 
 int reserve_bytes(int fd, uint64_t bytes)
 {
@@ -183,12 +196,20 @@ struct problem *publish(struct writer *writer)
     return problem;
 }
 
-void publish_text(const char *path, const char *text)
+struct problem *try_publish_text(const char *path, const char *text)
 {
-    struct writer *writer = open_writer(path);
-    write_bytes(writer, text, strlen(text));
-    must(publish(writer));
+    struct writer *writer;
+    struct problem *problem = try_open_writer(path, &writer);
+    if (problem)
+        return problem;
+    problem = try_write_bytes(writer, text, strlen(text));
+    if (!problem)
+        return publish(writer);
+    abandon(writer);
+    return problem;
 }
+
+void publish_text(const char *path, const char *text) { must(try_publish_text(path, text)); }
 
 void abandon(struct writer *writer)
 {

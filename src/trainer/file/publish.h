@@ -17,14 +17,19 @@ struct writer {
 struct writer *open_writer(const char *path); /* ends with publish() or abandon() */
 void write_bytes(struct writer *writer, const void *bytes, size_t n);
 
+/* The same for callers that go on after a problem.  After one of try_write_bytes() they abandon() the writer. */
+struct problem *try_open_writer(const char *path, struct writer **opened);
+struct problem *try_write_bytes(struct writer *writer, const void *bytes, size_t n);
+
 /* Writes n bytes to an open file.  Returns how many were written; if they are fewer than n, errno says why. */
 size_t write_all(int fd, const void *bytes, size_t n);
 
 int reserve_bytes(int fd, uint64_t bytes);      /* allocates the file's bytes on the disk; returns 0 or an errno */
 struct problem *publish(struct writer *writer); /* sync + rename + sync folder; frees the writer in any case */
-void publish_text(const char *path, const char *text); /* open_writer() + write_bytes() + publish() */
-struct problem *sync_folder_of(const char *path);      /* afterwards the file keeps its name even in a power cut */
-void abandon(struct writer *writer);                   /* remove the temporary; frees the writer */
+void publish_text(const char *path, const char *text);                /* open_writer() + write_bytes() + publish() */
+struct problem *try_publish_text(const char *path, const char *text); /* the same, and returns the problem */
+struct problem *sync_folder_of(const char *path); /* afterwards the file keeps its name even in a power cut */
+void abandon(struct writer *writer);              /* remove the temporary; frees the writer */
 #define TEMPORARY ".tmp-"
 enum stray_name { STRAY_EXACTLY, STRAY_BEGINS };
 
