@@ -123,12 +123,10 @@ static bool uses_device(const struct task *task, const struct device *device)
  * something, that. */
 enum contents { ONLY_FILLING, WHAT_WAS_COMPUTED };
 
-/* Writes to image->given what the task's kth access holds. */
-static void fill_access(const struct image *image, const struct task *task, uint32_t iteration, int k, int run,
-                        enum contents contents)
+/* Writes to image->given what an access to elements of that type holds in these words. */
+static void fill_words(const struct image *image, struct word_range range, enum element_type type, int run,
+                       enum contents contents)
 {
-    struct word_range range = covered_words(image, task, iteration, k);
-    enum element_type type = task->accesses[k].tensor->type;
     for (size_t word = range.begin; word < range.end; word++)
         if (contents == WHAT_WAS_COMPUTED && image->kept[word] != float_filling[0])
             image->given[word] = image->kept[word];
@@ -141,12 +139,16 @@ static void fill_image(const struct image *image, const struct task *task, uint3
 {
     for (size_t word = 0; word < image->words; word++)
         image->given[word] = float_filling[run];
-    for (int k = 0; k < task->n_accesses; k++)
-        if (!(task->accesses[k].mode & ACCESS_READ))
-            fill_access(image, task, iteration, k, run, ONLY_FILLING);
-    for (int k = 0; k < task->n_accesses; k++)
-        if (task->accesses[k].mode & ACCESS_READ)
-            fill_access(image, task, iteration, k, run, WHAT_WAS_COMPUTED);
+    for (int k = 0; k < task->n_accesses; k++) {
+        const struct access *access = &task->accesses[k];
+        if (!(access->mode & ACCESS_READ))
+            fill_words(image, covered_words(image, task, iteration, k), access->tensor->type, run, ONLY_FILLING);
+    }
+    for (int k = 0; k < task->n_accesses; k++) {
+        const struct access *access = &task->accesses[k];
+        if (access->mode & ACCESS_READ)
+            fill_words(image, covered_words(image, task, iteration, k), access->tensor->type, run, WHAT_WAS_COMPUTED);
+    }
 }
 
 /* Copies what the task declares to write, of this slab, from `source` to `target`. */

@@ -1,4 +1,4 @@
-/* values.c - gives the values that flow through a list hashes, to prove that a pass has not changed what is computed.
+/* values.c - gives hashes to the values that flow through a list, to prove that a pass has not changed what is computed.
  *
  * The list is interpreted in its own order.  Iterations 0 to 2 are interpreted; every task runs in iteration 0, and
  * few of those that run once in several iterations run in the others.  Each write gets a hash of the task's origin and
@@ -6,17 +6,17 @@
  * the value, and not on where tensors lie, on which lane or device a task runs, or on copies put in between.
  *
  * Two lists compute the same when the tasks of every origin have the same hashes: a stand-in has its original's, and a
- * repeat has it once more.  An elementwise task has a hash for each stretch of its elements, and its slices have
- * together the stretches of the whole task.
+ * repeat has it once more.  An elementwise task has a hash for each fragment of its elements, and its slices have
+ * together the fragments of the whole task.
  */
 #include "cells.h"
 #include "proof.h"
 
 enum { ITERATIONS = 3 };
 
-/* The hash of one computation: a task in one iteration, or a stretch of an elementwise task's elements.  Copies have
+/* The hash of one computation: a task in one iteration, or a fragment of an elementwise task's elements.  Copies have
  * none.  A *result*, what a persistent tensor holds at the end, has a hash too. */
-struct stretch {
+struct fragment {
     uint64_t identity; /* the same in two lists for the same task and iteration, or the same tensor */
     uint64_t hash;     /* of all that was computed up to here */
     size_t begin, end; /* bytes of the task as it was before passes cut it; [0, 1) where it is whole */
@@ -28,7 +28,7 @@ struct stretch {
 /* How tasks and tensors are recognised in both lists. */
 enum known_by { BY_ORIGIN, BY_NAME /* see hash_named_values() */ };
 struct values {
-    struct stretch *stretches; /* by identity, then by hash and begin */
+    struct fragment *fragments; /* by identity, then by hash and begin */
     size_t n, cap;
     enum known_by known_by;
 };
@@ -184,8 +184,8 @@ static bool writes_nothing(const struct task *task)
 }
 
 /* The task writes bytes [at, end) of its tensors, or, where it is not elementwise, its tensors whole. */
-static void write_stretch(struct strip *strips, const struct task *task, size_t at, size_t end, uint64_t value,
-                          int iteration)
+static void write_fragment(struct strip *strips, const struct task *task, size_t at, size_t end, uint64_t value,
+                           int iteration)
 {
     for (int i = 0; i < task->n_accesses; i++) {
         const struct tensor *tensor = task->accesses[i].tensor;
@@ -203,29 +203,29 @@ static void write_stretch(struct strip *strips, const struct task *task, size_t 
     }
 }
 
-static void add_stretch(struct values *values, struct stretch stretch)
+static void add_fragment(struct values *values, struct fragment fragment)
 {
-    GROW(values->stretches, values->cap, values->n + 1);
-    values->stretches[values->n++] = stretch;
+    GROW(values->fragments, values->cap, values->n + 1);
+    values->fragments[values->n++] = fragment;
 }
 
-/* Notes the hashes of what the task computes, and writes these values.  An elementwise task is cut into stretches,
- * wherever a value that it reads begins or ends.  Any other task is one stretch, of one byte.  stretch: its identity
+/* Notes the hashes of what the task computes, and writes these values.  An elementwise task is cut into fragments,
+ * wherever a value that it reads begins or ends.  Any other task is one fragment, of one byte.  fragment: its identity
  * and node are set. */
-static void interpret_task(struct values *values, struct strip *strips, const struct task *task, struct stretch stretch,
-                           int iteration)
+static void interpret_task(struct values *values, struct strip *strips, const struct task *task,
+                           struct fragment fragment, int iteration)
 {
-    uint64_t common = hash_whole_reads(strips, task, stretch.identity);
+    uint64_t common = hash_whole_reads(strips, task, fragment.identity);
     size_t bytes = task->extra.elementwise ? task->accesses[0].tensor->bytes : 1;
-    stretch.is_silent = writes_nothing(task);
+    fragment.is_silent = writes_nothing(task);
     size_t at = 0;
     while (at < bytes) {
         size_t end = bytes;
-        stretch.hash = hash_elements(strips, task, at, &end, common);
-        stretch.begin = task->extra.slice_begin + at;
-        stretch.end = task->extra.slice_begin + end;
-        write_stretch(strips, task, at, end, stretch.hash, iteration);
-        add_stretch(values, stretch);
+        fragment.hash = hash_elements(strips, task, at, &end, common);
+        fragment.begin = task->extra.slice_begin + at;
+        fragment.end = task->extra.slice_begin + end;
+        write_fragment(strips, task, at, end, fragment.hash, iteration);
+        add_fragment(values, fragment);
         at = end;
     }
 }
@@ -252,7 +252,7 @@ static void hash_result(struct values *values, const struct list *list, struct s
     const struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
     if (tensor->replica.is_shard && cells->iteration == NONE) /* this list uses replicas instead of the shard */
         return;
-    struct stretch result = {
+    struct fragment result = {
         .identity = hash_pair(strips[tensor->id].initial, 1),
         .node = ITERATIONS * (int)list->n + tensor->id,
         .is_result = true,
@@ -261,7 +261,7 @@ static void hash_result(struct values *values, const struct list *list, struct s
         result.hash = hash_pair(cells[k].value, (uint64_t)(cells[k].origin + (int64_t)first));
         result.begin = first + cells[k].begin;
         result.end = first + cells[k].end;
-        add_stretch(values, result);
+        add_fragment(values, result);
     }
 }
 
@@ -276,8 +276,8 @@ static void hash_results(struct values *values, const struct list *list, struct 
 
 static int by_identity(const void *left, const void *right)
 {
-    const struct stretch *a = left;
-    const struct stretch *b = right;
+    const struct fragment *a = left;
+    const struct fragment *b = right;
     if (a->identity != b->identity)
         return COMPARE(a->identity, b->identity);
     if (a->hash != b->hash)
@@ -289,16 +289,16 @@ static int by_identity(const void *left, const void *right)
 
 /* Stretches that touch or overlap and have the same hash become one: how a task was cut, or how often it was repeated,
  * does not matter. */
-static void join_stretches(struct values *values)
+static void join_fragments(struct values *values)
 {
     size_t n = 0;
     for (size_t i = 0; i < values->n; i++) {
-        struct stretch *last = n ? &values->stretches[n - 1] : NULL, *next = &values->stretches[i];
+        struct fragment *last = n ? &values->fragments[n - 1] : NULL, *next = &values->fragments[i];
         if (last && last->identity == next->identity && last->hash == next->hash && next->begin <= last->end) {
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
         } else {
-            values->stretches[n++] = *next;
+            values->fragments[n++] = *next;
         }
     }
     values->n = n;
@@ -314,11 +314,11 @@ static void interpret_if_due(struct values *values, const struct list *list, str
         copy_value(strips, copy_target(task), copy_source(task), iteration);
         return;
     }
-    const struct stretch stretch = {
+    const struct fragment fragment = {
         .identity = hash_pair(identify(values, task), (uint64_t)iteration),
         .node = iteration * (int)list->n + i,
     };
-    interpret_task(values, strips, task, stretch, iteration);
+    interpret_task(values, strips, task, fragment, iteration);
 }
 
 /* Interprets the list, and notes the hashes of all that it computes. */
@@ -333,8 +333,8 @@ static struct values *hash_list(const struct list *list, enum known_by known_by)
         for (int i = 0; i < (int)list->n; i++)
             interpret_if_due(values, list, strips, i, iteration);
     hash_results(values, list, strips);
-    SORT(values->stretches, values->n, by_identity);
-    join_stretches(values);
+    SORT(values->fragments, values->n, by_identity);
+    join_fragments(values);
     free_strips(strips, list->pool->n);
     return values;
 }
@@ -345,7 +345,7 @@ struct values *hash_named_values(const struct list *list) { return hash_list(lis
 void free_values(struct values *values)
 {
     if (values)
-        free(values->stretches);
+        free(values->fragments);
     free(values);
 }
 
@@ -361,7 +361,7 @@ struct list_difference {
 static size_t group_end(const struct values *values, size_t i)
 {
     size_t end = i;
-    while (end < values->n && values->stretches[end].identity == values->stretches[i].identity)
+    while (end < values->n && values->fragments[end].identity == values->fragments[i].identity)
         end++;
     return end;
 }
@@ -372,34 +372,34 @@ static void note_first(int *first, int node)
         *first = node;
 }
 
-/* The bytes of these stretches together. */
-static size_t sum_stretches(const struct stretch *stretches, size_t n)
+/* The bytes of these fragments together. */
+static size_t sum_fragments(const struct fragment *fragments, size_t n)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++)
-        bytes += stretches[i].end - stretches[i].begin;
+        bytes += fragments[i].end - fragments[i].begin;
     return bytes;
 }
 
-/* Does the stretch lie within one of the others that has the same hash? */
-static bool lies_in_one(const struct stretch *stretch, const struct stretch *others, size_t n)
+/* Does the fragment lie within one of the others that has the same hash? */
+static bool lies_in_one(const struct fragment *fragment, const struct fragment *others, size_t n)
 {
-    for (const struct stretch *other = others; other < others + n; other++)
-        if (other->hash == stretch->hash && other->begin <= stretch->begin && stretch->end <= other->end)
+    for (const struct fragment *other = others; other < others + n; other++)
+        if (other->hash == fragment->hash && other->begin <= fragment->begin && fragment->end <= other->end)
             return true;
     return false;
 }
 
-/* Compares the stretches that were found of one task, or one result, with those expected.  Each must lie within an
+/* Compares the fragments that were found of one task, or one result, with those expected.  Each must lie within an
  * expected one of the same hash, and together they must have as many bytes.  No byte counts twice, since
- * join_stretches() has joined the stretches of one hash. */
-static void compare_stretches(const struct stretch *expected, size_t n_expected, const struct stretch *found,
+ * join_fragments() has joined the fragments of one hash. */
+static void compare_fragments(const struct fragment *expected, size_t n_expected, const struct fragment *found,
                               size_t n_found, struct list_difference *difference)
 {
     for (size_t i = 0; i < n_found; i++)
         if (!lies_in_one(&found[i], expected, n_expected))
             note_first(&difference->node, found[i].node);
-    if (sum_stretches(found, n_found) != sum_stretches(expected, n_expected))
+    if (sum_fragments(found, n_found) != sum_fragments(expected, n_expected))
         note_first(found->is_result ? &difference->node : &difference->part, found->node);
 }
 
@@ -410,11 +410,11 @@ static struct list_difference compare_lists(const struct values *expected, const
     struct list_difference difference = {.node = NONE, .part = NONE};
     size_t i = 0, k = 0; /* the first entries of both that have not been compared */
     while (i < expected->n || k < values->n) {
-        const struct stretch *wanted = i < expected->n ? &expected->stretches[i] : NULL;
-        const struct stretch *found = k < values->n ? &values->stretches[k] : NULL;
+        const struct fragment *wanted = i < expected->n ? &expected->fragments[i] : NULL;
+        const struct fragment *found = k < values->n ? &values->fragments[k] : NULL;
         if (wanted && found && wanted->identity == found->identity) {
             size_t wanted_end = group_end(expected, i), found_end = group_end(values, k);
-            compare_stretches(wanted, wanted_end - i, found, found_end - k, &difference);
+            compare_fragments(wanted, wanted_end - i, found, found_end - k, &difference);
             i = wanted_end;
             k = found_end;
         } else if (wanted && (!found || wanted->identity < found->identity)) {

@@ -31,7 +31,7 @@ enum proven {
 struct proof {
     const struct list *list;
     enum proven proven;
-    uint32_t number;      /* ONE_ITERATION: the iteration's, from 1 */
+    uint32_t iteration;   /* ONE_ITERATION: its number, from 1 */
     struct strip *strips; /* by device; a strip has the device's slabs one after another */
     struct cell_touch *touches;
     size_t n_touches, cap_touches;
@@ -157,7 +157,7 @@ static void walk_bytes(struct proof *proof)
     int n = (int)proof->list->n;
     for (int node = 0; node < 2 * n && !proof->problem; node++) {
         const struct task *task = proof->list->tasks[node % n];
-        if (proof->proven == ONE_ITERATION && !is_due(task, proof->number))
+        if (proof->proven == ONE_ITERATION && !is_due(task, proof->iteration))
             continue;
         for (int i = 0; i < task->n_accesses; i++)
             if (task->accesses[i].mode & ACCESS_READ)
@@ -313,9 +313,9 @@ static struct problem *prove_order_of_all(const struct list *list)
     return prove((struct proof){.list = list, .proven = ORDER_OF_ALL});
 }
 
-static struct problem *prove_iteration(const struct list *list, uint32_t number)
+static struct problem *prove_iteration(const struct list *list, uint32_t iteration)
 {
-    return prove((struct proof){.list = list, .proven = ONE_ITERATION, .number = number});
+    return prove((struct proof){.list = list, .proven = ONE_ITERATION, .iteration = iteration});
 }
 
 enum { MOST_ITERATIONS = 10000 }; /* as many are looked at where conditional tasks take longer to come round */
@@ -329,12 +329,12 @@ static bool has_conditional(const struct list *list)
 }
 
 /* A number for the set of tasks that run in this iteration. */
-static uint64_t hash_running(const struct list *list, uint32_t number)
+static uint64_t hash_running(const struct list *list, uint32_t iteration)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (task->extra.when.every > 1 && is_due(task, number))
+        if (task->extra.when.every > 1 && is_due(task, iteration))
             hash = hash_pair(hash, i);
     }
     return hash;
@@ -358,12 +358,12 @@ static struct problem *verify_accesses(const struct list *list)
     struct problem *problem = NULL;
     if (has_conditional(list))
         problem = prove_order_of_all(list);
-    for (uint32_t number = 1; number <= last && !problem; number++) {
-        uint64_t set = hash_running(list, number);
+    for (uint32_t iteration = 1; iteration <= last && !problem; iteration++) {
+        uint64_t set = hash_running(list, iteration);
         if (has_item(seen, n, set))
             continue;
         seen[n++] = set;
-        problem = prove_iteration(list, number);
+        problem = prove_iteration(list, iteration);
     }
     free(seen);
     return problem;

@@ -74,7 +74,7 @@ struct problem *verify_devices(const struct list *list)
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         const struct device *device = task->lane->device;
-        /* Has a pass moved it?  Not all its tensors have moved then. */
+        /* An update that a pass moved to the host in a step file may still name tensors of the device. */
         bool moved = device->is_host && device->described.by_hand && task->role == ROLE_UPDATE;
         if (is_copy(task) || writes_side_word(task) || moved)
             continue;

@@ -91,7 +91,7 @@ static void give_group(const struct question *question, option_byte *choice, siz
 
 /* Two times in eight two decisions exchange their options, if they may have them.  Else one decision gets another
  * option; one time in eight its group gets it too. */
-static void change(struct search *search, option_byte *choice)
+static void vary(struct search *search, option_byte *choice)
 {
     const struct decision *decisions = search->question->decisions;
     size_t i = draw_below(search, search->question->n);
@@ -170,16 +170,18 @@ static void travel(struct search *search)
     option_byte *current = copy_bytes(search->best, question->n);
     option_byte *next = allocate(question->n, 1);
     double excess = search->record.excess_bytes; /* what `current` takes beyond the budget */
-    for (size_t idle = 0; idle < most_idle && goes_on(search); idle++) {
+    size_t idle = 0;                             /* tries since a better choice was found, that one included */
+    while (idle < most_idle && goes_on(search)) {
         struct score record = search->record;
         double share = MOST_WORSE * pow((double)idle / (double)most_idle, 3);
+        idle++;
         memcpy(next, current, question->n);
-        change(search, next);
+        vary(search, next);
         if (memcmp(next, current, question->n) == 0)
             continue;
         struct score score = consider(search, next, excess);
         if (is_better(&search->record, &record))
-            idle = 0;
+            idle = 1;
         bool is_near = score.excess_bytes == excess && score.period <= search->record.period * (1 + share);
         if (score.excess_bytes < excess || is_near) {
             memcpy(current, next, question->n);

@@ -4,8 +4,8 @@
  * carried out; the search carries choices out in an edit, one after another, lets them be placed and simulated, and
  * undoes each.
  *
- *     decision    0  1  2  3  4  5           what each means is the pass's business: "swap this tensor", "update
- *     choice      1  1  0  0  2  0           this layer on the CPU"
+ *     decision    0  1  2  3  4  5           "swap this tensor?", "update this layer on the CPU?": the pass knows which
+ *     choice      1  1  0  0  2  0           an option for each decision
  *     group       a  a  a  b  b  -           what often goes together: the same tensor of all layers
  *
  *     starts  ->  the best of them  ->  flip one, flip a group, exchange two  ->  ...  until the work is spent

@@ -129,9 +129,9 @@ static json_t *gap_json(const struct trace_gap *gap)
     return idle;
 }
 
-static void put_slice(struct chrome *chrome, size_t i)
+/* What the trace says of record i, for the panel of a slice. */
+static json_t *slice_arguments(const struct trace *trace, size_t i)
 {
-    const struct trace *trace = chrome->trace;
     const struct trace_record *record = &trace->records[i];
     const struct trace_task *task = &trace->tasks[record->task];
     const struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, i));
@@ -157,11 +157,20 @@ static void put_slice(struct chrome *chrome, size_t i)
     json_object_set_new(arguments, "queued_us", above_0(waited / 1e3));
     json_object_set_new(arguments, "predicted_us", above_0(task->predicted_ns / 1e3));
     json_object_set_new(arguments, "approximate", record->flags & TRACE_APPROXIMATE ? json_true() : NULL);
+    return arguments;
+}
+
+static void put_slice(struct chrome *chrome, size_t i)
+{
+    const struct trace *trace = chrome->trace;
+    const struct trace_record *record = &trace->records[i];
+    const struct trace_task *task = &trace->tasks[record->task];
+    double ns = (double)(record->end - record->start);
     json_t *slice = json_object();
     json_object_set_new(slice, "cat", json_string("task"));
     json_object_set_new(slice, "ts", json_real(microseconds(chrome, record->start)));
     json_object_set_new(slice, "dur", json_real(ns / 1e3));
-    json_object_set_new(slice, "args", arguments);
+    json_object_set_new(slice, "args", slice_arguments(trace, i));
     put_event(chrome, "X", task->name, task->lane, slice);
 }
 

@@ -25,16 +25,18 @@
 #include "recompute.h"
 #include "planning/pass/remake.h"
 
-/* Where the layer's backward first reads the tensor.  NONE: it never does; or the tensor is not only the layer's own: a
- * task of another layer or micro-batch uses it, or one that is neither forward nor backward, or a forward uses it after
- * a backward. */
+/* Where the layer's backward first reads the tensor.  NONE: it never does, or the tensor is not only for that:
+ *
+ *     - a task of another layer or micro-batch uses it,
+ *     - a task uses it that is neither forward nor backward,
+ *     - a forward uses it after a backward. */
 static int first_backward_reader(const struct uses *uses, const struct tensor *tensor)
 {
     const struct use_range found = uses_of(uses, tensor);
+    const struct task *maker = found.n ? found.uses[0].task : NULL;
     int reader = NONE;
     for (size_t i = 0; i < found.n; i++) {
         const struct task *task = found.uses[i].task;
-        const struct task *maker = found.uses[0].task;
         if (task->layer < 0 || task->layer != maker->layer || task->micro != maker->micro)
             return NONE;
         if (reader == NONE && task->role == ROLE_BACKWARD)

@@ -94,8 +94,13 @@ struct rank_part {
     size_t columns; /* the tensor's */
 };
 
-/* Makes the piece that begins with element `begin` of the rank's part and ends at element `end` or before.  Returns how
- * many elements it has. */
+/* Makes the piece that begins with element `begin` of the rank's part and ends at element `end` or before.  It has
+ *
+ *     by columns    all whole stretches that follow, or else the rest of one: a box
+ *     by rows       one whole stretch: a box
+ *                   or else the rest of one: a range of elements
+ *
+ * Returns how many elements it has. */
 static size_t cut_piece(struct piece *piece, const struct rank_part *rank_part, size_t begin, size_t end)
 {
     const struct part *part = &rank_part->part;

@@ -125,10 +125,10 @@ static struct belief believe_any(const struct stories *stories)
     return any;
 }
 
-struct window_reader {    /* what is used again for every window */
-    struct belief two[2]; /* what is believed now, and after the next byte, in turn */
-    double *sum;          /* [states], for read_byte() */
-    double loss;          /* nats, of all bytes so far */
+struct window_reader {        /* what is used again for every window */
+    struct belief beliefs[2]; /* after a byte, and after the next one, in turn */
+    double *sum;              /* [states], for read_byte() */
+    double loss;              /* nats, of all bytes so far */
 };
 
 /* Adds the losses of a window's bytes from its second one on.  After the first one the reader believes `first`.
@@ -138,7 +138,7 @@ static void read_window(const struct stories *stories, struct window_reader *rea
 {
     const struct belief *now = first;
     for (int t = 1; t <= seq_len; t++) {
-        struct belief *next = &reader->two[t % 2];
+        struct belief *next = &reader->beliefs[t % 2];
         reader->loss -= log(read_byte(stories, now, (unsigned char)window[t], next, reader->sum));
         now = next;
     }
@@ -159,8 +159,8 @@ double stories_floor(const struct stories *stories, const uint16_t *bytes, size_
     }
     for (int byte = 0; byte < BYTE_VALUES; byte++)
         free(first[byte].places);
-    free(reader.two[0].places);
-    free(reader.two[1].places);
+    free(reader.beliefs[0].places);
+    free(reader.beliefs[1].places);
     free(any.places);
     free(first);
     free(reader.sum);
