@@ -102,15 +102,15 @@ static json_t *selected_json(const struct view *view)
     const struct track *track = view->tracks[view->selection.task.track];
     const struct trace *trace = track->trace;
     const struct trace_record *record = &view->selection.task.copy;
-    struct links links = links_of_pick(view, &view->selection.task);
+    struct drawn_edges edges = edges_of_pick(view, &view->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
-    for (size_t i = 0; i < links.n; i++) {
-        const struct drawn_link *link = &links.links[i];
-        bool before = link->consumer == (size_t)view->selection.task.record;
-        const struct trace_record *other = &trace->records[before ? link->producer : link->consumer];
+    for (size_t i = 0; i < edges.n; i++) {
+        const struct drawn_edge *drawn = &edges.edges[i];
+        bool before = drawn->consumer == (size_t)view->selection.task.record;
+        const struct trace_record *other = &trace->records[before ? drawn->producer : drawn->consumer];
         json_array_append_new(before ? needs : needed_by, record_json(trace, other));
     }
-    free(links.links);
+    free(edges.edges);
     json_t *selected = record_json(trace, record);
     double ms = (double)(record->end - record->start) * trace->header.pace_scale / 1e6;
     json_object_set_new(selected, "start_ms", json_real(axis_of(track, record->start) / 1e6));

@@ -108,7 +108,7 @@ uint32_t step_at_overview(const struct view *view, int x);
 
 void draw_outline(const struct view *view, const struct pick *pick, uint32_t colour);
 void outline_gap(const struct view *view, const struct pick *after, uint32_t colour); /* the gap before a task */
-void draw_links(const struct view *view);  /* edges from the selected task to those that it needed and that needed it */
+void draw_edges(const struct view *view);  /* edges from the selected task to those that it needed and that needed it */
 void draw_region(const struct view *view); /* the lines of the stretch or place */
 void shade_region(const struct view *view);                      /* what is between them */
 bool shows_mark(const struct view *view);                        /* is a marked time in sight? */

@@ -282,7 +282,7 @@ static void draw_over_bars(const struct view *view)
         draw_region(view);
     }
     if (picked)
-        draw_links(view);
+        draw_edges(view);
     draw_marks(view);
     draw_cursor(view);
     bool selected = picked || marked || view->selection.n_marks > 0;

@@ -56,7 +56,7 @@ static void draw_head(const struct view *view, int x, int y, uint32_t colour)
 
 /* Draws an edge within a lane, from x0 to x1: along its row's upper edge if it arrives at the selected task, else along
  * the lower one.  A mark where it begins would cover the head of a short one. */
-static void draw_link_in_lane(const struct view *view, const struct view_row *row, int x0, int x1, bool arrives,
+static void draw_edge_in_lane(const struct view *view, const struct view_row *row, int x0, int x1, bool arrives,
                               uint32_t colour)
 {
     int dot = view->scale;
@@ -70,22 +70,22 @@ static void draw_link_in_lane(const struct view *view, const struct view_row *ro
 /* Draws an edge from the producer's end to the consumer's start.  Between two lanes it runs from one row to the other:
  * so it hides no name in either.  An edge that goes on beyond the rows' right end has its head there.  arrives: at the
  * selected task. */
-static void draw_link(const struct view *view, int track_index, const struct drawn_link *link, bool arrives)
+static void draw_edge(const struct view *view, int track_index, const struct drawn_edge *drawn, bool arrives)
 {
     uint32_t colour = arrives ? ACCENT : INK;
     const struct track *track = view->tracks[track_index];
     const struct trace_record *records = track->trace->records;
-    const struct view_row *from = row_of_record(view, track_index, link->producer);
-    const struct view_row *to = row_of_record(view, track_index, link->consumer);
+    const struct view_row *from = row_of_record(view, track_index, drawn->producer);
+    const struct view_row *to = row_of_record(view, track_index, drawn->consumer);
     const struct box rows = places_of(view).rows;
     int dot = view->scale, edge = rows.x + rows.w;
     if (!from || !to)
         return;
-    int x0 = mark_x(view, track, records[link->producer].end);
-    int x1 = mark_x(view, track, records[link->consumer].start);
+    int x0 = mark_x(view, track, records[drawn->producer].end);
+    int x1 = mark_x(view, track, records[drawn->consumer].start);
     int end = x0 < edge ? MIN(x1, edge) : x1;
     if (from == to) {
-        draw_link_in_lane(view, from, x0, end, arrives, colour);
+        draw_edge_in_lane(view, from, x0, end, arrives, colour);
         return;
     }
     bool down = from->y < to->y;
@@ -98,14 +98,14 @@ static void draw_link(const struct view *view, int track_index, const struct dra
     draw_head(view, end, y1, colour);
 }
 
-void draw_links(const struct view *view)
+void draw_edges(const struct view *view)
 {
-    const struct links links = links_of_pick(view, &view->selection.task);
-    for (size_t i = 0; i < links.n; i++) {
-        bool arrives = (int64_t)links.links[i].consumer == view->selection.task.record;
-        draw_link(view, view->selection.task.track, &links.links[i], arrives);
+    const struct drawn_edges edges = edges_of_pick(view, &view->selection.task);
+    for (size_t i = 0; i < edges.n; i++) {
+        bool arrives = (int64_t)edges.edges[i].consumer == view->selection.task.record;
+        draw_edge(view, view->selection.task.track, &edges.edges[i], arrives);
     }
-    free(links.links);
+    free(edges.edges);
 }
 
 /* ---- times: a stretch or a place, marks, the mouse --------------------------------------------------------------- */

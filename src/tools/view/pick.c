@@ -71,17 +71,17 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
 
-static void add_drawn_link(struct links *links, int64_t from, int64_t to)
+static void add_edge_between(struct drawn_edges *edges, int64_t from, int64_t to)
 {
     if (from != NONE && to != NONE) {
-        GROW(links->links, links->cap, links->n + 1);
-        links->links[links->n++] = (struct drawn_link){(size_t)from, (size_t)to};
+        GROW(edges->edges, edges->cap, edges->n + 1);
+        edges->edges[edges->n++] = (struct drawn_edge){(size_t)from, (size_t)to};
     }
 }
 
-struct links links_of_pick(const struct view *view, const struct pick *pick)
+struct drawn_edges edges_of_pick(const struct view *view, const struct pick *pick)
 {
-    struct links links = {0};
+    struct drawn_edges edges = {0};
     const struct trace *trace = view->tracks[pick->track]->trace;
     const struct trace_record *record = &pick->copy;
     size_t here = (size_t)pick->record;
@@ -91,13 +91,13 @@ struct links links_of_pick(const struct view *view, const struct pick *pick)
             const struct trace_edge *edge = &trace->edges[k];
             uint32_t apart = edge->previous_step != 0;
             if (i == record->task)
-                add_drawn_link(&links, trace_find_before(trace, edge->producer, record->step - apart, here),
+                add_edge_between(&edges, trace_find_before(trace, edge->producer, record->step - apart, here),
                                pick->record);
             if (edge->producer == record->task)
-                add_drawn_link(&links, pick->record, trace_find_from(trace, i, record->step + apart, here));
+                add_edge_between(&edges, pick->record, trace_find_from(trace, i, record->step + apart, here));
         }
     }
-    return links;
+    return edges;
 }
 
 /* ---- critical path ----------------------------------------------------------------------------------------------- */

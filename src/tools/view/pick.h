@@ -19,17 +19,17 @@ struct pick pick_at(const struct view *view, int x, int y);
 struct pick pick_after_gap(const struct view *view);
 void pick_neighbour(const struct view *view, struct pick *pick, int by);
 
-struct drawn_link { /* an edge of the list, between two records */
+struct drawn_edge { /* an edge of the list, between two records */
     size_t producer, consumer;
 };
 
-struct links {
-    struct drawn_link *links;
+struct drawn_edges {
+    struct drawn_edge *edges;
     size_t n, cap;
 };
 
-/* The edges to the picked record and from it; the caller frees .links. */
-struct links links_of_pick(const struct view *view, const struct pick *pick);
+/* The edges to the picked record and from it; the caller frees .edges. */
+struct drawn_edges edges_of_pick(const struct view *view, const struct pick *pick);
 
 void fill_critical_path(struct view *view); /* updates view->selection.path */
 

@@ -144,9 +144,9 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     press_button(view, SHIFT_UP);
     release_button(view);
     assert_string_equal(selected_name(view), "backward");
-    struct links links = links_of_pick(view, &view->selection.task);
-    assert_at_least(links.n, 2);
-    free(links.links);
+    struct drawn_edges edges = edges_of_pick(view, &view->selection.task);
+    assert_at_least(edges.n, 2);
+    free(edges.edges);
 
     double at = axis_at(view, x);
     turn_wheel(view, 3, SHIFT_UP); /* what is under the mouse stays there */
