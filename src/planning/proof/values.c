@@ -1,4 +1,4 @@
-/* values.c - gives hashes to the values that flow through a list, to prove that a pass has not changed what is computed.
+/* values.c - gives hashes to the values of a list's tasks, to prove that a pass has not changed what is computed.
  *
  * The list is interpreted in its own order.  Iterations 0 to 2 are interpreted; every task runs in iteration 0, and
  * few of those that run once in several iterations run in the others.  Each write gets a hash of the task's origin and

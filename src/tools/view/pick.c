@@ -92,7 +92,7 @@ struct drawn_edges edges_of_pick(const struct view *view, const struct pick *pic
             uint32_t apart = edge->previous_step != 0;
             if (i == record->task)
                 add_edge_between(&edges, trace_find_before(trace, edge->producer, record->step - apart, here),
-                               pick->record);
+                                 pick->record);
             if (edge->producer == record->task)
                 add_edge_between(&edges, pick->record, trace_find_from(trace, i, record->step + apart, here));
         }

@@ -156,35 +156,35 @@ static bool store_path(const struct option *option, const char *text)
     return *text != '\0';
 }
 
-/* Functions *_text(): the variable as text; the caller frees it. */
+/* Functions spell_*(): the variable as text; the caller frees it. */
 
-static char *flag_text(const struct option *option)
+static char *spell_flag(const struct option *option)
 {
     return copy_string(*(const bool *)option->value ? "true" : "false");
 }
 
-static char *int_text(const struct option *option) { return format_string("%d", *(const int *)option->value); }
+static char *spell_int(const struct option *option) { return format_string("%d", *(const int *)option->value); }
 
-static char *long_text(const struct option *option)
+static char *spell_long(const struct option *option)
 {
     return format_string("%lld", (long long)*(const int64_t *)option->value);
 }
 
-static char *double_text(const struct option *option)
+static char *spell_double(const struct option *option)
 {
     char number[32];
     return copy_string(format_exactly(number, *(const double *)option->value));
 }
 
-static char *bytes_text(const struct option *option) { return format_string("%zu", *(const size_t *)option->value); }
+static char *spell_bytes(const struct option *option) { return format_string("%zu", *(const size_t *)option->value); }
 
-static char *choice_text(const struct option *option)
+static char *spell_choice(const struct option *option)
 {
     int choice = *(const int *)option->value;
     return copy_string(choice < 0 ? "" : choice_words(option)[choice]);
 }
 
-static char *text_text(const struct option *option)
+static char *spell_text(const struct option *option)
 {
     const char *text = *(char *const *)option->value;
     return copy_string(text ? text : "");
@@ -194,24 +194,24 @@ struct type {
     size_t bytes;         /* the size of the option's variable */
     const char *expected; /* what its values are, in a sentence; NULL: the option's `argument` says it */
     bool (*store)(const struct option *option, const char *text);
-    char *(*text)(const struct option *option);
+    char *(*spell)(const struct option *option);
 };
 static const struct type types[] = {
-    [OPT_FLAG] = {.bytes = sizeof(bool), .expected = "true or false", .store = store_flag, .text = flag_text},
-    [OPT_INT] = {.bytes = sizeof(int), .expected = "a whole number", .store = store_int, .text = int_text},
-    [OPT_LONG] = {.bytes = sizeof(int64_t), .expected = "a whole number", .store = store_long, .text = long_text},
-    [OPT_DOUBLE] = {.bytes = sizeof(double), .expected = "a number", .store = store_double, .text = double_text},
-    [OPT_FLOAT] = {.bytes = sizeof(double), .expected = "a number", .store = store_double, .text = double_text},
+    [OPT_FLAG] = {.bytes = sizeof(bool), .expected = "true or false", .store = store_flag, .spell = spell_flag},
+    [OPT_INT] = {.bytes = sizeof(int), .expected = "a whole number", .store = store_int, .spell = spell_int},
+    [OPT_LONG] = {.bytes = sizeof(int64_t), .expected = "a whole number", .store = store_long, .spell = spell_long},
+    [OPT_DOUBLE] = {.bytes = sizeof(double), .expected = "a number", .store = store_double, .spell = spell_double},
+    [OPT_FLOAT] = {.bytes = sizeof(double), .expected = "a number", .store = store_double, .spell = spell_double},
     [OPT_BYTES] = {.bytes = sizeof(size_t),
                    .expected = "a number of bytes with an optional K, M or G, such as 512M",
                    .store = store_bytes,
-                   .text = bytes_text},
-    [OPT_TEXT] = {.bytes = sizeof(char *), .expected = NULL, .store = store_text, .text = text_text},
-    [OPT_CHOICE] = {.bytes = sizeof(int), .expected = NULL, .store = store_choice, .text = choice_text},
-    [OPT_INPUT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
-    [OPT_INPUTS] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
-    [OPT_OUTPUT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
-    [OPT_KEPT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .text = text_text},
+                   .spell = spell_bytes},
+    [OPT_TEXT] = {.bytes = sizeof(char *), .expected = NULL, .store = store_text, .spell = spell_text},
+    [OPT_CHOICE] = {.bytes = sizeof(int), .expected = NULL, .store = store_choice, .spell = spell_choice},
+    [OPT_INPUT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .spell = spell_text},
+    [OPT_INPUTS] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .spell = spell_text},
+    [OPT_OUTPUT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .spell = spell_text},
+    [OPT_KEPT] = {.bytes = sizeof(char *), .expected = "a path", .store = store_path, .spell = spell_text},
 };
 
 /* The middle of a sentence that says which values the option takes.  The caller frees it. */
@@ -275,7 +275,7 @@ void restore_value(const struct value_before *before)
     memcpy(before->option->value, before->bytes, types[before->option->type].bytes);
 }
 
-char *option_text(const struct option *option) { return types[option->type].text(option); }
+char *option_text(const struct option *option) { return types[option->type].spell(option); }
 
 /* ---- command line ------------------------------------------------------------------------------------------------ */
 
@@ -330,10 +330,16 @@ static void expect_taken(const struct option_table *table, unsigned command, con
          taker_of(table, option), command_name, command_name);
 }
 
-/* The value of the option that argv[*i] names: after its '=', or in the next word, to which *i then moves. */
-static const char *typed_value(const struct option *option, const char *where, int argc, char **argv, int *i)
+struct typed { /* a command line that is being read */
+    char **argv;
+    int argc, at; /* argv[at] is the word that is read */
+    bool *seen;   /* by option: an earlier word names it */
+};
+
+/* The value of the option that argv[at] names: after its '=', or in the next word, to which `at` then moves. */
+static const char *typed_value(const struct option *option, const char *where, struct typed *typed)
 {
-    const char *equals = strchr(argv[*i], '=');
+    const char *equals = strchr(typed->argv[typed->at], '=');
     if (option->type == OPT_FLAG) {
         if (equals)
             fail(EXIT_USAGE, "%s is a switch and takes no value, but \"%s\" was given", where, equals + 1);
@@ -341,25 +347,23 @@ static const char *typed_value(const struct option *option, const char *where, i
     }
     if (equals)
         return equals + 1;
-    if (*i + 1 < argc && !begins_with(argv[*i + 1], "--")) {
-        (*i)++;
-        return argv[*i];
+    if (typed->at + 1 < typed->argc && !begins_with(typed->argv[typed->at + 1], "--")) {
+        typed->at++;
+        return typed->argv[typed->at];
     }
     fail(EXIT_USAGE, "%s needs a value: %s; one that starts with -- is written --%s=VALUE", where, expectation(option),
          option->name);
 }
 
-/* Sets the option that argv[*i] names; its value may be in the next word, to which *i then moves.  seen: by option,
- * whether an earlier word names it. */
-static void take_option(struct option_table *table, unsigned command, const char *command_name, bool *seen, int argc,
-                        char **argv, int *i)
+/* Sets the option that argv[at] names. */
+static void take_option(struct option_table *table, unsigned command, const char *command_name, struct typed *typed)
 {
-    const char *word = argv[*i];
+    const char *word = typed->argv[typed->at];
     char *where = format_string("%.*s", (int)strcspn(word, "="), word);
     const struct option *option = find_typed(table, where);
     expect_taken(table, command, command_name, option, word, where);
-    const char *value = typed_value(option, where, argc, argv, i);
-    bool *twice = &seen[option - table->options];
+    const char *value = typed_value(option, where, typed);
+    bool *twice = &typed->seen[option - table->options];
     if (*twice && option->type == OPT_INPUTS) /* any other option may be repeated, and its last value counts */
         fail(EXIT_USAGE,
              "%s is given twice, and takes one path: leave one out; for several files give their folder, or a "
@@ -376,19 +380,19 @@ char **parse_options(struct option_table *table, unsigned command, const char *c
     char **words = allocate((size_t)argc + 1, sizeof *words); /* ends with NULL, as argv does */
     *n_words = 0;
     bool only_words = false; /* true after a lone "--" */
-    bool *seen = allocate(table->n, sizeof *seen);
-    for (int i = 0; i < argc; i++) {
-        char *word = argv[i];
+    struct typed typed = {.argv = argv, .argc = argc, .seen = allocate(table->n, sizeof *typed.seen)};
+    for (; typed.at < argc; typed.at++) {
+        char *word = argv[typed.at];
         if (only_words || word[0] != '-' || word[1] == '\0') {
             words[*n_words] = word;
             (*n_words)++;
         } else if (strcmp(word, "--") == 0) {
             only_words = true;
         } else {
-            take_option(table, command, command_name, seen, argc, argv, &i);
+            take_option(table, command, command_name, &typed);
         }
     }
-    free(seen);
+    free(typed.seen);
     return words;
 }
 

@@ -74,37 +74,42 @@ static int by_consumer(const void *left, const void *right)
     return BY(a->previous, b->previous, COMPARE(a->producer, b->producer));
 }
 
-struct wait_array {
-    struct listed_wait *items;
+struct listed_waits {
+    struct listed_wait *waits;
     size_t n, cap;
 };
 
-static void add_wait(struct wait_array *waits, struct listed_wait wait)
+static void add_wait(struct listed_waits *all, struct listed_wait wait)
 {
-    GROW(waits->items, waits->cap, waits->n + 1);
-    waits->items[waits->n++] = wait;
+    GROW(all->waits, all->cap, all->n + 1);
+    all->waits[all->n++] = wait;
 }
 
 /* Adds the waits of the consumer's tasks for those of the producer. */
-static void add_waits_of_origin(struct wait_array *waits, const struct origins *origins, const struct origin_wait *wait)
+static void add_waits_of_origin(struct listed_waits *all, const struct origins *origins, const struct origin_wait *wait)
 {
     for (int k = origins->last[wait->consumer]; k != NONE; k = origins->before[k])
         for (int i = origins->last[wait->producer]; i != NONE; i = origins->before[i])
             if (i < k || wait->previous)
-                add_wait(waits, (struct listed_wait){.producer = i, .consumer = k, .previous = wait->previous});
+                add_wait(all, (struct listed_wait){.producer = i, .consumer = k, .previous = wait->previous});
+}
+
+static void add_listed_waits(struct listed_waits *all, const struct list *list)
+{
+    struct origins origins = make_origins(list);
+    for (size_t i = 0; i < list->n_origin_waits; i++)
+        add_waits_of_origin(all, &origins, &list->origin_waits[i]);
+    free(origins.last);
+    free(origins.before);
 }
 
 struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
 {
-    struct origins origins = make_origins(list);
-    struct wait_array waits = {0};
-    for (size_t i = 0; i < list->n_origin_waits; i++)
-        add_waits_of_origin(&waits, &origins, &list->origin_waits[i]);
-    SORT(waits.items, waits.n, by_consumer);
-    free(origins.last);
-    free(origins.before);
-    *n = waits.n;
-    return waits.items;
+    struct listed_waits all = {0};
+    add_listed_waits(&all, list);
+    SORT(all.waits, all.n, by_consumer);
+    *n = all.n;
+    return all.waits;
 }
 
 /* ---- gates ------------------------------------------------------------------------------------------------------- */
@@ -127,18 +132,22 @@ static size_t collect_openers(const struct list *list, int *openers)
     return n_openers;
 }
 
-struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
+static void add_gate_waits(struct listed_waits *all, const struct list *list)
 {
-    struct wait_array waits = {0};
-    waits.items = collect_listed_waits(list, &waits.n);
-    waits.cap = waits.n;
     int *openers = allocate(list->n, sizeof *openers);
     size_t n_openers = collect_openers(list, openers);
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < n_openers && list->tasks[i]->extra.gate == GATE_WAITS; k++)
-            add_wait(&waits, (struct listed_wait){.producer = openers[k], .consumer = (int)i});
-    SORT(waits.items, waits.n, by_consumer);
+            add_wait(all, (struct listed_wait){.producer = openers[k], .consumer = (int)i});
     free(openers);
-    *n = waits.n;
-    return waits.items;
+}
+
+struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
+{
+    struct listed_waits all = {0};
+    add_listed_waits(&all, list);
+    add_gate_waits(&all, list);
+    SORT(all.waits, all.n, by_consumer);
+    *n = all.n;
+    return all.waits;
 }
