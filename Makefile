@@ -233,7 +233,7 @@ report: ## Writes build/report-N.html for lab N= (or TREE=), to hand in: numbers
 
 deps: ## Looks for the packages again, and installs what is missing.
 	@rm -f build/packages* $(SHARED)/packages*
-	@$(PACKAGES) build $(TEST_NEEDS) window
+	@$(PACKAGES) install build $(TEST_NEEDS) window
 
 C_FILES = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
 format: ## Puts the sources into the project's layout, with clang-format 14.

@@ -1,20 +1,23 @@
 #!/bin/sh
-# packages.sh NEED... - is everything there?  Names what is missing and installs it with the system's package manager.
+# packages.sh [install|name] NEED... - is everything there?  Names what is missing, and installs it with the system's
+# package manager once somebody has said yes.
 #
 #     packages.sh build              what ./yard needs: a C compiler, four libraries, an OpenCL driver
 #     packages.sh build tests        ... and cmocka, for the test programs
 #     packages.sh patch              the program patch, for the labs and their test
 #     packages.sh window             SDL2, for the window of `yard view`; without it there are pictures
 #     packages.sh build optional window    what follows is installed with the rest; nothing fails without it
+#     packages.sh install NEED...    is what `make deps` calls: where nobody can be asked, this word is the yes
 #     packages.sh name NEED...       only names what is missing: nobody needs it yet
 #     packages.sh oclgrind           the kernel checker, for `make oclgrind`
 #
 # A library is there when a program that includes its header links against it, wherever it came from.  What is missing
 # is named, and the command that installs it is shown.  Who runs that command:
 #
-#     on a terminal                  this script, after a yes: as root, through sudo, or with Homebrew as yourself
-#     as root without a terminal     this script, without asking: it says so.  A container that is built is such a root
-#     otherwise                      nobody: the exit code is 1, and you type it
+#     on a terminal                      this script, after a yes: as root, through sudo, or with Homebrew as yourself
+#     without a terminal, install        this script, without asking
+#     without a terminal, no install     nobody: the exit code is 1, and you type `make deps`
+#     neither root nor with sudo         nobody: the exit code is 1, and root types the command
 set -u
 system=$(uname)
 
@@ -106,7 +109,7 @@ go_without() { # the end where nothing was installed: well if all that is missin
         exit 1
     fi
     for need in $missing; do
-        echo "going on without $(what_is "$need"); make deps asks again"
+        echo "going on without $(what_is "$need"); $by_hand installs it"
     done
     exit 0
 }
@@ -118,8 +121,12 @@ no_package() { # WHY
 
 # ---- what is wanted, and is it there? --------------------------------------------------------------------------------
 
-read_words() { # NEED...: sets only_name, wanted, and optional, which are those of $wanted that nothing fails without
+# Sets only_name and may_install: yes or no; wanted; optional, which are those of $wanted that nothing fails without;
+# and by_hand, the command that installs them.
+read_words() { # [install|name] NEED...
     only_name=no
+    may_install=no
+    by_hand='make deps'
     wanted=
     optional=
     is_optional=no # yes behind the word `optional`
@@ -128,13 +135,19 @@ read_words() { # NEED...: sets only_name, wanted, and optional, which are those 
         name)
             only_name=yes
             continue ;;
+        install)
+            may_install=yes
+            continue ;;
         optional)
             is_optional=yes
             continue ;;
         build) needs='compiler opencl driver clblast zlib jansson' ;;
         window) needs=sdl2 ;;
         tests) needs=cmocka ;;
-        patch | oclgrind) needs=$argument ;;
+        patch) needs=$argument ;;
+        oclgrind)
+            needs=$argument
+            by_hand='src/make/packages.sh install oclgrind' ;; # `make deps` leaves it out: one test alone needs it
         *)
             echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2
             exit 2 ;;
@@ -148,7 +161,7 @@ read_words() { # NEED...: sets only_name, wanted, and optional, which are those 
 
 name_missing() {
     for need in $missing; do
-        echo "missing  $(what_is "$need"); make deps installs it"
+        echo "missing  $(what_is "$need"); $by_hand installs it"
     done
 }
 
@@ -194,7 +207,7 @@ can_answer() { # is there someone to say yes?
     [ -t 2 ] && (: </dev/tty) 2>/dev/null
 }
 
-# Sets `ask`: yes, no or impossible; `through_sudo`: yes or no; and `how`, what is said of who must type the command.
+# Sets `ask`: yes, no or impossible; `through_sudo`: yes or no; and `how`, what is said of who must install it.
 choose_asking() {
     ask=no
     through_sudo=no
@@ -202,15 +215,16 @@ choose_asking() {
     if [ "$as_root" = yes ] && [ "$(id -u)" -ne 0 ]; then
         if ! command -v sudo >/dev/null; then
             ask=impossible
-            how=' as root'
+            how='as root, with this command'
             return
         fi
         through_sudo=yes
     fi
     if can_answer; then
         ask=yes
-    elif [ "$as_root" = no ] || [ $through_sudo = yes ]; then
+    elif [ $may_install = no ]; then
         ask=impossible
+        how="by $by_hand, which runs this command"
     fi
 }
 
@@ -222,12 +236,12 @@ show_and_ask() {
     fi
     shown="${update:+$prefix$update && }$prefix$install $names"
     if [ $ask = impossible ]; then
-        printf 'Install it%s with\n\n    %s\n\nthen type make again.\n' "$how" "$shown"
+        printf 'Install it %s:\n\n    %s\n\nThen type make again.\n' "$how" "$shown"
         go_without
     fi
     printf '\n    %s\n\n' "$shown"
     if [ $ask = no ]; then
-        echo "This command is run now: you are root, and there is no terminal to ask on."
+        echo "This command is run now: you asked for it, and there is no terminal to ask again."
         return
     fi
     printf 'Run this command now? [y/N] '

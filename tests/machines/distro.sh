@@ -5,11 +5,11 @@
 #     DOCKER=1     on the Debian of the Dockerfile, whose steps run in the root as a container engine would run them
 #     QUICK=1      `make demo STEPS=40` alone
 #
-# This script copies what is committed into a minimal root.  There it does what a newcomer does: it installs make, and
-# types `make demo` and `make test`.  It needs root and debootstrap; packages come from MIRROR, or else from the mirror
-# that apt uses here.  It makes the root again each time, in ROOTS (build/distro), and leaves it there for inspection: 2
-# GB.  The root sees /proc and /sys, but no /dev/pts, as in many containers.  Mounts and processes are in namespaces of
-# their own, and so they end with this script, however it ends.
+# This script copies what is committed into a minimal root.  There it does what a newcomer does in a container: it
+# installs make, and types `make deps`, `make demo` and `make test`.  It needs root and debootstrap; packages come from
+# MIRROR, or else from the mirror that apt uses here.  It makes the root again each time, in ROOTS (build/distro), and
+# leaves it there for inspection: 2 GB.  The root sees /proc and /sys, but no /dev/pts, as in many containers.  Mounts
+# and processes are in namespaces of their own, and so they end with this script, however it ends.
 set -u
 release=${1:?which release?}
 if [ -n "${DOCKER:-}" ]; then
@@ -89,6 +89,7 @@ else
     folder=/root/trainyard
     copy . "$folder"
     say 'install make' "inside 'apt-get install -y --no-install-recommends make'" || exit 1
+    say 'make deps' "inside 'make deps'" || exit 1
 fi
 failed=0
 for command in 'make demo' 'make test'; do

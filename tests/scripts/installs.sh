@@ -1,5 +1,5 @@
 #!/bin/sh
-# installs.sh - what a first `make` installs where something is missing, and what `make demo` promises.
+# installs.sh - what `make` and `make deps` install where something is missing, and what `make demo` promises.
 #
 # The package manager is a script of this test.  It writes down what it is asked for, and installs nothing.
 #
@@ -32,14 +32,14 @@ packages_without_compiler() { # CODE NEED...
     CC=false packages "$@"
 }
 
-check 'where SDL2 alone is missing and cannot be had, make goes on without it' packages 0 optional window
-check 'where SDL2 alone is missing, make installs it' grep -q '^install .*libsdl2-dev' "$TMP/asked"
-check 'where a compiler is missing and cannot be had, make ends' packages_without_compiler 1 build optional window
-check 'root without a terminal is told that the command is run, and why' \
-    grep -q 'run now: you are root, and there is no terminal' "$TMP/err"
-check 'SDL2 and a compiler are installed in one command' grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
-check 'packages.sh fails where the window alone is asked for and cannot be had' packages 1 window
-check 'packages.sh installs SDL2 where the window alone is asked for' grep -q '^install .*libsdl2-dev' "$TMP/asked"
+name='make deps as root without a terminal'
+check "$name installs a compiler and SDL2, and fails where they cannot be had" \
+    packages_without_compiler 1 install build window
+check "$name says that the command is run, and why" \
+    grep -q 'run now: you asked for it, and there is no terminal' "$TMP/err"
+check "$name installs all in one command" grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
+check "$name goes on without SDL2 where that is optional" packages 0 install optional window
+check "$name has tried to install SDL2" grep -q '^install .*libsdl2-dev' "$TMP/asked"
 
 # The same on a terminal, which Python makes.
 packages_on_terminal() { # ANSWER CODE NEED...
@@ -62,15 +62,25 @@ else
     skip "$name is asked" 'there is no python3 to make a terminal'
 fi
 
+installs_nothing() { # NAME: of a user without a terminal, who types make
+    check "$1 goes on without SDL2" packages 0 optional window
+    check "$1: nothing is installed" [ ! -s "$TMP/asked" ]
+    check "$1 is told that it goes on without SDL2" grep -q 'going on without SDL2' "$TMP/err"
+    check "$1 is told how to install SDL2" grep -q 'libsdl2-dev' "$TMP/err"
+    check "$1 does not go on without a compiler" packages_without_compiler 1 build optional window
+    check "$1: no compiler is installed" [ ! -s "$TMP/asked" ]
+    check "$1 is told what a compiler's package is" grep -q 'gcc.* libsdl2-dev' "$TMP/err"
+}
+installs_nothing 'root without a terminal'
+check 'root without a terminal is told to type make deps' grep -q 'by make deps' "$TMP/err"
+
 echo 'echo 1000' | command_of id
-name='a user who is not root and has no terminal'
-check "$name goes on without SDL2" packages 0 optional window
-check "$name: nothing is installed" [ ! -s "$TMP/asked" ]
-check "$name is told that it goes on without SDL2" grep -q 'going on without SDL2' "$TMP/err"
-check "$name is told how to install SDL2" grep -q 'libsdl2-dev' "$TMP/err"
-check "$name does not go on without a compiler" packages_without_compiler 1 build optional window
-check "$name: no compiler is installed" [ ! -s "$TMP/asked" ]
-check "$name is told how to install a compiler" grep -q 'gcc.* libsdl2-dev' "$TMP/err"
+echo 'exec "$@"' | command_of sudo
+installs_nothing 'a user with sudo and without a terminal'
+check 'such a user is told to type make deps' grep -q 'by make deps' "$TMP/err"
+name="such a user's make deps"
+check "$name fails where a compiler cannot be had" packages_without_compiler 1 install build
+check "$name calls the manager through sudo" grep -q '^install .*gcc' "$TMP/asked"
 
 demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
     make -n demo SDL2="$1" 2>"$TMP/err" | grep '^echo' >"$TMP/said"
