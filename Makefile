@@ -86,7 +86,8 @@ $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 $(LINKED): FORCE
 	@$(IF_CHANGED) echo '$(WITHOUT)'
 
-# Sources, and below it what was made from other files.
+# The first rule is for sources, and the second for what was made from other files.  The object of build/embedded.c is
+# build/embedded.o, so the second rule looks for its .c file in SHARED, and the first one at the project's top.
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
 	@echo "compile  $<"
 	@mkdir -p $(@D)
@@ -173,10 +174,11 @@ TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
 WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
 TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
-# Tests that are scripts: those of `make test` (walk.sh leaves most pages to `make check`), and all others.
-SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs labs) \
-           tests/pages/pages.sh tests/pages/walk.sh tests/style/programs.sh
+# Tests that are scripts: those of `make test`, and all others.  A right change of src/ must pass `make test`: what
+# compares the sources with other files of the project, such as labs.sh with the labs' patches, is among the others.
+SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs) tests/pages/pages.sh $(IN_PARTS)
 LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
+IN_PARTS = tests/pages/walk.sh # a script of which `make test` runs a part, and `make check` the rest; so do programs
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
@@ -194,6 +196,7 @@ $(foreach source,$(wildcard tests/unit/*/*.c),\
     $(eval $(BUILD)/tests/$(basename $(notdir $(source))): $(BUILD)/$(source:.c=.o)))
 $(TESTS): $(BUILD)/tests/support/main.o
 $(TESTS) $(BUILD)/tests/fuzz: $(SUPPORT) $(WITHOUT_MAIN)
+	@echo "link     $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 .SECONDARY: $(TEST_OBJECTS)
@@ -205,10 +208,10 @@ test: $(YARD) $(TESTS) ## Runs what one needs to trust a build and a change: 3 m
 tests: test # else make finds the folder of that name, and nothing to do
 
 check: $(BUILD)/tests/passed ## Runs all other tests: 12 minutes.  `make test` comes first, where it has not passed yet.
-	@YARD=./$(YARD) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(ALL_TESTS)
+	@YARD=./$(YARD) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(TESTS) $(IN_PARTS) $(LONGER)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
-READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* README.md)
+READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* src/make/* README.md)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 

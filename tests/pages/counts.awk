@@ -4,7 +4,7 @@
 #     awk -f tests/pages/counts.awk README.md tutorials/reference-code.md     what is wrong, a line each
 #     awk -v fill=1 -f tests/pages/counts.awk README.md                       the page, with the right numbers
 #
-# `make counts` fills both pages, and pages.sh looks at what is wrong.  There are three kinds of numbers.
+# `make counts` fills both pages, and counts.sh looks at what is wrong.  There are three kinds of numbers.
 #
 #     `src` has about 42,100 lines of code      a sentence of the README: lines of code, which code_lines.awk counts,
 #                                               rounded to hundreds; right within a twentieth
