@@ -114,7 +114,7 @@ while read -r way; do
     rm -rf "$TMP/with" "$TMP/alone"
 done <"$TMP/ways"
 
-# llm.c's own numbers: tests/unit/trainer/test_model.c has them.
+# llm.c's own numbers: tests/unit/together/test_model.c has them.
 tokens=tests/data/llmc-tokens.bin
 loss_of() { # PROGRAM: the loss of a model of llm.c
     "$1" train --init tests/data/llmc-tiny.bin --data $tokens --val-data $tokens --lr 0 --steps 1 --batch 1 \

@@ -105,6 +105,12 @@ const_locals() { # const says that a table or a parameter does not change, and i
 }
 finds_nothing 'locals of the trainer that are numbers are not const' const_locals
 
+# Tests that need more of src are in tests/unit/together.  What tests/support includes does not count.
+includes_beyond_trainer() {
+    ! grep -nE '^#include "(planning|techniques|tools)/' tests/unit/trainer/*.c
+}
+finds_nothing 'tests of the trainer include no other folder of src' includes_beyond_trainer
+
 lines=$(awk -f tests/style/comments.awk -f tests/pages/code_lines.awk src/trainer/*/*.[ch])
 check "the trainer's lines of code are counted: $lines" [ "$lines" -gt 0 ]
 too_many_lines() {
