@@ -93,13 +93,13 @@ void run_kernel(const char *file, const char *kernel, size_t n_groups, const str
     struct buffers buffers = {.n = 0};
     cl_kernel k = make_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
-        cl_mem mem = args[i].kind == ARRAY ? find_or_make_buffer(&buffers, &args[i]) : NULL;
+        cl_mem mem = args[i].kind == IS_ARRAY ? find_or_make_buffer(&buffers, &args[i]) : NULL;
         const void *at = &args[i].f;
-        if (args[i].kind == ARRAY)
+        if (args[i].kind == IS_ARRAY)
             at = &mem;
-        else if (args[i].kind == WHOLE)
+        else if (args[i].kind == IS_WHOLE)
             at = &args[i].i;
-        CL(clSetKernelArg(k, i, args[i].kind == ARRAY ? sizeof mem : 4, at));
+        CL(clSetKernelArg(k, i, args[i].kind == IS_ARRAY ? sizeof mem : 4, at));
     }
     size_t local = device->shape.work_group, global = n_groups * local;
     CL(clEnqueueNDRangeKernel(queue(), k, 1, NULL, &global, &local, 0, NULL, NULL));
@@ -124,18 +124,20 @@ struct twins twins(int n, uint64_t seed)
     return (struct twins){x, copy_floats(x, (size_t)n), (size_t)n};
 }
 
+void free_twins(struct twins *t)
+{
+    free(t->ours);
+    free(t->expected);
+}
+
 void expect_same_twins(const char *what, struct twins *t)
 {
     for (size_t i = 0; i < t->n && device->quirks.short_loops; i++)
         t->ours[i] += 0.0f; /* llvmpipe: -0 becomes 0 */
     expect_same_bits(what, t->ours, t->expected, t->n);
-    free(t->ours);
-    free(t->expected);
 }
 
 void expect_close_twins(const char *what, struct twins *t, double tolerance)
 {
     expect_close(what, t->ours, t->expected, t->n, tolerance);
-    free(t->ours);
-    free(t->expected);
 }

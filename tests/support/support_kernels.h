@@ -1,7 +1,7 @@
 /* support_kernels.h - one device in all shapes of the kernels, and running one kernel on it.
  *
  *     for (size_t shape = 0; take_shape(shape); shape++) {
- *         RUN("elementwise.cl", "fill", blocks_of(n), A(x, n), F(1), I(n));      x now holds what the kernel left
+ *         RUN("elementwise.cl", "fill", blocks_of(n), ARRAY(x, n), REAL(1), WHOLE(n));      x now holds what the kernel left
  *     }
  *
  * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that
@@ -31,15 +31,15 @@ void check_in_shapes(void (*check)(int size), const int *sizes, size_t n);
 /* ---- running one kernel ------------------------------------------------------------------------------------------ */
 
 struct value { /* an argument: an array of the host with its elements, or a number */
-    enum { ARRAY, WHOLE, REAL } kind;
+    enum { IS_ARRAY, IS_WHOLE, IS_REAL } kind;
     void *host;
     size_t n;
     int i;
     float f;
 };
-#define A(x, elements) ((struct value){.kind = ARRAY, .host = (void *)(uintptr_t)(x), .n = (size_t)(elements)})
-#define I(x) ((struct value){.kind = WHOLE, .i = (x)})
-#define F(x) ((struct value){.kind = REAL, .f = (x)})
+#define ARRAY(x, elements) ((struct value){.kind = IS_ARRAY, .host = (void *)(uintptr_t)(x), .n = (size_t)(elements)})
+#define WHOLE(x) ((struct value){.kind = IS_WHOLE, .i = (x)})
+#define REAL(x) ((struct value){.kind = IS_REAL, .f = (x)})
 
 /* Runs the kernel with so many work-groups; the arrays then hold what it left.  Fails if a guard word has changed. */
 void run_kernel(const char *file, const char *kernel, size_t n_groups, const struct value *args, size_t n);
@@ -52,12 +52,13 @@ size_t columns_of_groups(int n);
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
-/* x and its twin for the reference; a comparison frees both. */
+/* x and its twin for the reference; the caller frees both with free_twins(). */
 struct twins {
     float *ours, *expected;
     size_t n;
 };
 struct twins twins(int n, uint64_t seed);
+void free_twins(struct twins *t);
 void expect_same_twins(const char *what, struct twins *t);
 void expect_close_twins(const char *what, struct twins *t, double tolerance); /* expect_close() says what that means */
 

@@ -154,27 +154,43 @@ static void declare_otherwise(struct trainer *trainer, struct list *list, struct
     }
 }
 
-/* Does one that declares the same come before it: of another rank, micro-batch, layer or list? */
-static bool is_repeated(const struct task *task)
+/* A number for what a task declares.  Tasks of other ranks, micro-batches, layers and lists may have the same one. */
+static uint64_t key_of_declarations(const struct task *task)
 {
-    static uint64_t *seen;
-    static size_t n, cap;
     uint64_t key = hash_bytes(task->name, strlen(task->name), (uint64_t)(task->action == ACT_KERNEL));
     for (int k = 0; k < task->n_accesses; k++)
         key = hash_bytes(&task->accesses[k].mode, sizeof task->accesses[k].mode, key);
-    for (size_t i = 0; i < n; i++)
-        if (seen[i] == key)
+    return key;
+}
+
+static struct {
+    uint64_t *keys; /* of the tasks that have been audited */
+    size_t n, cap;
+} audited;
+
+static bool is_audited(uint64_t key)
+{
+    for (size_t i = 0; i < audited.n; i++)
+        if (audited.keys[i] == key)
             return true;
-    GROW(seen, cap, n + 1);
-    seen[n++] = key;
     return false;
 }
 
-static void say_all(struct trainer *trainer, struct list *list, struct tally *tally)
+static void note_audited(uint64_t key)
+{
+    GROW(audited.keys, audited.cap, audited.n + 1);
+    audited.keys[audited.n++] = key;
+}
+
+/* Of all tasks that declare the same, the first one is audited. */
+static void audit_all_declarations(struct trainer *trainer, struct list *list, struct tally *tally)
 {
     struct audit *audit = audit_before(trainer, list, 0);
     for (size_t i = 0; i < list->n; i++) {
-        bool skip = is_repeated(list->tasks[i]);
+        uint64_t key = key_of_declarations(list->tasks[i]);
+        bool skip = is_audited(key);
+        if (!skip)
+            note_audited(key);
         for (int k = 0; k < list->tasks[i]->n_accesses && !skip; k++)
             for (enum access_mode mode = ACCESS_NONE; mode <= ACCESS_BOTH; mode++)
                 if (mode != list->tasks[i]->accesses[k].mode)
@@ -192,7 +208,7 @@ TEST(every_declaration_matters)
         struct trainer *trainer = open_mesh(ways[way][0], ways[way][1]);
         struct list *lists[] = {trainer->train_list, trainer->eval_list, trainer->sample_list};
         for (size_t i = 0; i < COUNT(lists); i++)
-            say_all(trainer, lists[i], &tally);
+            audit_all_declarations(trainer, lists[i], &tally);
         free_trainer(trainer);
     }
     print_message("# %zu wrong declarations: %zu found at the task, %zu at a reader of what was lost, %zu listed;\n"

@@ -14,15 +14,15 @@
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 
-/*     f   compute   a <- w         w persists; a, b and c have 2048 bytes
- *     g   compute   b <- a
- *     h   compute   c <- a
- *     i   compute   w <- b, c
+/*     make    compute   a <- w         w persists; a, b and c have 2048 bytes
+ *     left    compute   b <- a
+ *     right   compute   c <- a
+ *     join    compute   w <- b, c
  */
 struct diamond {
     struct paper paper;
     struct tensor *w, *a, *b, *c;
-    struct task *f, *g, *h, *i;
+    struct task *make, *left, *right, *join;
 };
 
 static struct diamond new_diamond(void)
@@ -34,11 +34,11 @@ static struct diamond new_diamond(void)
     diamond.a = new_words(paper, paper->device, "a", 512, TRANSIENT);
     diamond.b = new_words(paper, paper->device, "b", 512, TRANSIENT);
     diamond.c = new_words(paper, paper->device, "c", 512, TRANSIENT);
-    diamond.f = add_paper(paper, compute, "f", diamond.a, diamond.w, NULL);
-    diamond.g = add_paper(paper, compute, "g", diamond.b, diamond.a, NULL);
-    diamond.h = add_paper(paper, compute, "h", diamond.c, diamond.a, NULL);
-    diamond.i = add_paper(paper, compute, "i", diamond.w, diamond.b, diamond.c);
-    struct task *all[] = {diamond.f, diamond.g, diamond.h, diamond.i};
+    diamond.make = add_paper(paper, compute, "make", diamond.a, diamond.w, NULL);
+    diamond.left = add_paper(paper, compute, "left", diamond.b, diamond.a, NULL);
+    diamond.right = add_paper(paper, compute, "right", diamond.c, diamond.a, NULL);
+    diamond.join = add_paper(paper, compute, "join", diamond.w, diamond.b, diamond.c);
+    struct task *all[] = {diamond.make, diamond.left, diamond.right, diamond.join};
     for (size_t i = 0; i < COUNT(all); i++)
         set_elementwise(all[i]);
     return diamond;
@@ -53,28 +53,28 @@ TEST(tasks_come_where_they_are_inserted)
 {
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
-    diamond.g->layer = 3;
-    diamond.g->micro = 1;
-    diamond.g->role = ROLE_BACKWARD;
+    diamond.left->layer = 3;
+    diamond.left->micro = 1;
+    diamond.left->role = ROLE_BACKWARD;
     struct edit *edit = open_edit(list);
-    insert_behind(edit, diamond.g);
-    add_named(&diamond, "g1");
-    struct task *second = add_named(&diamond, "g2");
-    insert_before(edit, diamond.f);
-    add_named(&diamond, "f-2");
-    add_named(&diamond, "f-1");
+    insert_behind(edit, diamond.left);
+    add_named(&diamond, "left1");
+    struct task *second = add_named(&diamond, "left2");
+    insert_before(edit, diamond.make);
+    add_named(&diamond, "make-2");
+    add_named(&diamond, "make-1");
     insert_before(edit, second);
-    add_named(&diamond, "g1.5");
-    insert_behind(edit, diamond.i);
+    add_named(&diamond, "left1.5");
+    insert_behind(edit, diamond.join);
     add_named(&diamond, "end");
     commit_edit(edit);
-    expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end");
+    expect_order(list, "make-2 make-1 make left left1 left1.5 left2 right join end");
     assert_int_equal(second->layer, 3);
     assert_int_equal(second->micro, 1);
     assert_int_equal(second->role, ROLE_BACKWARD);
     add_named(&diamond, "later"); /* no edit is open: at the end, and of no layer */
     assert_int_equal(list->tasks[list->n - 1]->layer, -1);
-    expect_order(list, "f-2 f-1 f g g1 g1.5 g2 h i end later");
+    expect_order(list, "make-2 make-1 make left left1 left1.5 left2 right join end later");
     end_paper(&diamond.paper);
 }
 
@@ -83,18 +83,18 @@ TEST(a_copy_before_a_task_leaves_the_place)
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
     struct edit *edit = open_edit(list);
-    insert_behind(edit, diamond.h);
+    insert_behind(edit, diamond.right);
     list->tags.layer = 5;
-    add_copy_before(edit, diamond.f, diamond.paper.device->lanes[LANE_UPLOAD], "copy", diamond.b, diamond.c);
-    add_named(&diamond, "h1");
-    add_copy_before(edit, diamond.i, diamond.paper.device->lanes[LANE_UPLOAD], "late", diamond.b, diamond.c);
-    add_named(&diamond, "h2");
+    add_copy_before(edit, diamond.make, diamond.paper.device->lanes[LANE_UPLOAD], "copy", diamond.b, diamond.c);
+    add_named(&diamond, "right1");
+    add_copy_before(edit, diamond.join, diamond.paper.device->lanes[LANE_UPLOAD], "late", diamond.b, diamond.c);
+    add_named(&diamond, "right2");
     commit_edit(edit);
-    expect_order(list, "copy f g h h1 h2 late i");
+    expect_order(list, "copy make left right right1 right2 late join");
     for (size_t i = 0; i < list->n; i++) {
-        const char *name = list->tasks[i]->name;
-        bool was_there = strlen(name) == 1; /* f, g, h and i; added were copy, h1, late and h2 */
-        assert_int_equal(list->tasks[i]->layer, was_there ? -1 : 5);
+        const struct task *task = list->tasks[i];
+        bool was_there = task == diamond.make || task == diamond.left || task == diamond.right || task == diamond.join;
+        assert_int_equal(task->layer, was_there ? -1 : 5);
     }
     end_paper(&diamond.paper);
 }
@@ -104,16 +104,16 @@ TEST(moves_stop_at_data_edges)
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
     struct edit *edit = open_edit(list);
-    assert_false(sink_task(edit, diamond.f, diamond.h));  /* g is on the way, and reads what f writes */
-    assert_false(hoist_task(edit, diamond.i, diamond.g)); /* h is on the way, and writes what i reads */
-    assert_false(sink_task(edit, diamond.i, diamond.f));  /* f is before i, not after it */
-    assert_false(hoist_task(edit, diamond.f, diamond.g)); /* g is after f, not before it */
-    assert_true(sink_task(edit, diamond.g, diamond.g));   /* g stays where it is */
-    assert_true(sink_task(edit, diamond.g, diamond.h));   /* both only read a: f h g i */
-    assert_true(hoist_task(edit, diamond.g, diamond.h));  /* and back: f g h i */
-    assert_true(hoist_task(edit, diamond.h, diamond.g));  /* f h g i */
+    assert_false(sink_task(edit, diamond.make, diamond.right)); /* left is on the way, and reads what make writes */
+    assert_false(hoist_task(edit, diamond.join, diamond.left)); /* right is on the way, and writes what join reads */
+    assert_false(sink_task(edit, diamond.join, diamond.make));  /* make is before join, not after it */
+    assert_false(hoist_task(edit, diamond.make, diamond.left)); /* left is after make, not before it */
+    assert_true(sink_task(edit, diamond.left, diamond.left));   /* left stays where it is */
+    assert_true(sink_task(edit, diamond.left, diamond.right));  /* both only read a: make right left join */
+    assert_true(hoist_task(edit, diamond.left, diamond.right)); /* and back: make left right join */
+    assert_true(hoist_task(edit, diamond.right, diamond.left)); /* make right left join */
     commit_edit(edit);
-    expect_order(list, "f h g i");
+    expect_order(list, "make right left join");
     end_paper(&diamond.paper);
 }
 
@@ -123,17 +123,17 @@ TEST(insertion_stays_when_a_task_is_cut)
     struct diamond diamond = new_diamond();
     struct task *slice[2];
     struct edit *edit = open_edit(diamond.paper.list);
-    insert_behind(edit, diamond.g);
-    cut_task(edit, diamond.g, 2, slice);
+    insert_behind(edit, diamond.left);
+    cut_task(edit, diamond.left, 2, slice);
     add_named(&diamond, "new");
-    insert_before(edit, diamond.h);
-    cut_task(edit, diamond.h, 2, slice);
+    insert_before(edit, diamond.right);
+    cut_task(edit, diamond.right, 2, slice);
     add_named(&diamond, "more");
-    insert_behind(edit, diamond.i);
-    drop_task(edit, diamond.i);
+    insert_behind(edit, diamond.join);
+    drop_task(edit, diamond.join);
     add_named(&diamond, "end");
     commit_edit(edit);
-    expect_order(diamond.paper.list, "f g g new more h h end");
+    expect_order(diamond.paper.list, "make left left new more right right end");
     end_paper(&diamond.paper);
 }
 
@@ -181,25 +181,25 @@ TEST(waits_that_no_tensor_says_are_handed_on)
     struct task *slice[2];
     struct task *mark = add_named(&diamond, "mark"), *end = add_named(&diamond, "end"),
                 *other = add_named(&diamond, "other");
-    add_after(list, end, diamond.h, SAME_STEP);
-    add_after(list, diamond.h, diamond.g, SAME_STEP);
-    add_after(list, diamond.h, end, STEP_BEFORE);
+    add_after(list, end, diamond.right, SAME_STEP);
+    add_after(list, diamond.right, diamond.left, SAME_STEP);
+    add_after(list, diamond.right, end, STEP_BEFORE);
     add_after(list, mark, mark, STEP_BEFORE);
     expect_listed_waits(list, "2 after 1, 2 after 5', 4 after 4', 5 after 2");
     struct edit *edit = open_edit(list);
-    assert_false(hoist_task(edit, diamond.h, diamond.g));
-    assert_false(sink_task(edit, diamond.g, diamond.h));
+    assert_false(hoist_task(edit, diamond.right, diamond.left));
+    assert_false(sink_task(edit, diamond.left, diamond.right));
     assert_true(hoist_task(edit, end, mark));
-    assert_false(hoist_task(edit, end, diamond.h));
-    assert_int_equal(cut_task(edit, diamond.h, 2, slice), 2);
+    assert_false(hoist_task(edit, end, diamond.right));
+    assert_int_equal(cut_task(edit, diamond.right, 2, slice), 2);
     assert_false(sink_task(edit, slice[0], end));
-    insert_before(edit, diamond.i);
+    insert_before(edit, diamond.join);
     stand_in(edit, add_paper(&diamond.paper, diamond.paper.host->lanes[LANE_CPU], "in", diamond.b, diamond.a, NULL),
-             diamond.g);
+             diamond.left);
     insert_behind(edit, other);
     repeat_task(edit, slice[1]);
     commit_edit(edit);
-    expect_order(list, "f h h in i end mark other h");
+    expect_order(list, "make right right in join end mark other right");
     expect_listed_waits(list, "1 after 5', 2 after 5', 5 after 1, 5 after 2, 6 after 6', 8 after 3, 8 after 5'");
     end_paper(&diamond.paper);
 }
@@ -212,23 +212,23 @@ TEST(undo_leaves_nothing)
     uint64_t before = fingerprint(paper->list);
     struct edit *edit = open_edit(paper->list);
     struct task *slice[3];
-    assert_true(sink_task(edit, diamond.g, diamond.h));
+    assert_true(sink_task(edit, diamond.left, diamond.right));
     set_home(edit, diamond.w, paper->host);
     struct tensor *mirrored = mirror_tensor(edit, diamond.w, paper->device);
     make_transient(edit, diamond.w);
     make_persistent(edit, diamond.b);
     set_exclusive(edit, part);
     struct tensor *tensor = new_words(paper, paper->device, "x", 512, TRANSIENT);
-    repoint_task(edit, diamond.g, diamond.a, tensor);
-    assert_int_equal(cut_task(edit, diamond.h, 3, slice), 3);
-    insert_behind(edit, diamond.f);
-    stand_in(edit, repeat_task(edit, diamond.f), diamond.f);
-    replace_on_host(edit, diamond.i, paper->host->lanes[LANE_CPU], (struct tensor *[]){mirrored, tensor, tensor});
-    assert_ptr_equal(diamond.g->accesses[1].tensor, tensor);
+    repoint_task(edit, diamond.left, diamond.a, tensor);
+    assert_int_equal(cut_task(edit, diamond.right, 3, slice), 3);
+    insert_behind(edit, diamond.make);
+    stand_in(edit, repeat_task(edit, diamond.make), diamond.make);
+    replace_on_host(edit, diamond.join, paper->host->lanes[LANE_CPU], (struct tensor *[]){mirrored, tensor, tensor});
+    assert_ptr_equal(diamond.left->accesses[1].tensor, tensor);
     assert_ptr_equal(part->device, paper->host);
     assert_false(part->persistent);
     undo_edit(edit);
-    expect_order(paper->list, "f g h i");
+    expect_order(paper->list, "make left right join");
     assert_true(fingerprint(paper->list) == before);
     end_paper(paper);
 }
@@ -240,23 +240,23 @@ TEST(a_preview_is_undone)
     struct list *list = diamond.paper.list;
     uint64_t before = fingerprint(list);
     struct edit *edit = open_edit(list);
-    insert_before(edit, diamond.f);
+    insert_before(edit, diamond.make);
     struct task *first = add_named(&diamond, "first");
-    drop_task(edit, diamond.i);
-    assert_true(sink_task(edit, diamond.g, diamond.h));
+    drop_task(edit, diamond.join);
+    assert_true(sink_task(edit, diamond.left, diamond.right));
     preview_edit(edit);
-    expect_order(list, "first f h g");
+    expect_order(list, "first make right left");
     uint64_t previewed = fingerprint(list);
     struct edit *later = open_edit(list);
     drop_task(later, first);
-    insert_behind(later, diamond.g);
+    insert_behind(later, diamond.left);
     add_named(&diamond, "last");
-    assert_true(sink_task(later, diamond.h, diamond.g));
+    assert_true(sink_task(later, diamond.right, diamond.left));
     undo_edit(later);
-    expect_order(list, "first f h g");
+    expect_order(list, "first make right left");
     assert_true(fingerprint(list) == previewed);
     undo_edit(edit);
-    expect_order(list, "f g h i");
+    expect_order(list, "make left right join");
     assert_true(fingerprint(list) == before);
     end_paper(&diamond.paper);
 }
@@ -274,20 +274,20 @@ TEST(an_obstacle_says_what_is_in_the_way)
 {
     struct diamond diamond = new_diamond();
     struct list *list = diamond.paper.list;
-    struct task *f = diamond.f, *g = diamond.g, *h = diamond.h, *i = diamond.i;
+    struct task *make = diamond.make, *left = diamond.left, *right = diamond.right, *join = diamond.join;
     struct task *end = add_named(&diamond, "end");
-    add_after(list, end, h, SAME_STEP);
+    add_after(list, end, right, SAME_STEP);
     struct edit *edit = open_edit(list);
-    assert_false(sink_task(edit, f, h));
-    expect_obstacle(edit, (struct obstacle){.first = f, .second = g, .over = diamond.a, .on_way = g});
-    assert_false(hoist_task(edit, i, g));
-    expect_obstacle(edit, (struct obstacle){.first = h, .second = i, .over = diamond.c, .on_way = h});
-    assert_true(hoist_task(edit, end, i));
-    assert_false(hoist_task(edit, end, g));
-    expect_obstacle(edit, (struct obstacle){.first = h, .second = end, .over = NULL, .on_way = h});
-    assert_false(hoist_task(edit, f, g));
+    assert_false(sink_task(edit, make, right));
+    expect_obstacle(edit, (struct obstacle){.first = make, .second = left, .over = diamond.a, .on_way = left});
+    assert_false(hoist_task(edit, join, left));
+    expect_obstacle(edit, (struct obstacle){.first = right, .second = join, .over = diamond.c, .on_way = right});
+    assert_true(hoist_task(edit, end, join));
+    assert_false(hoist_task(edit, end, left));
+    expect_obstacle(edit, (struct obstacle){.first = right, .second = end, .over = NULL, .on_way = right});
+    assert_false(hoist_task(edit, make, left));
     assert_null(last_obstacle(edit)->on_way);
-    assert_ptr_equal(last_obstacle(edit)->second, f);
+    assert_ptr_equal(last_obstacle(edit)->second, make);
     undo_edit(edit);
     end_paper(&diamond.paper);
 }
@@ -302,11 +302,12 @@ static bool lie_at_one_address(enum wish wish)
 {
     struct paper paper = new_paper(1, &slow_speeds);
     struct lane *compute = paper.device->lanes[LANE_COMPUTE];
-    struct tensor *tensors[4];
-    for (int i = 0; i < 4; i++) {
-        tensors[i] = new_words(&paper, paper.device, (const char *[]){"a", "b", "c", "d"}[i], 512, TRANSIENT);
-        add_paper(&paper, compute, (const char *[]){"f", "g", "h", "i"}[i], tensors[i], i ? tensors[i - 1] : NULL,
-                  NULL);
+    static const char *const tensor_names[] = {"a", "b", "c", "d"};
+    static const char *const task_names[] = {"f", "g", "h", "i"};
+    struct tensor *tensors[COUNT(tensor_names)];
+    for (size_t i = 0; i < COUNT(tensor_names); i++) {
+        tensors[i] = new_words(&paper, paper.device, tensor_names[i], 512, TRANSIENT);
+        add_paper(&paper, compute, task_names[i], tensors[i], i ? tensors[i - 1] : NULL, NULL);
     }
     struct tensor *part = new_view(paper.pool, tensors[0], "a.part", 128, SHAPE(256));
     struct edit *edit = open_edit(paper.list);
@@ -340,16 +341,16 @@ TEST(a_task_of_the_host_takes_the_place_of_another)
     struct lane *lane = paper->host->lanes[LANE_CPU];
     struct tensor *b = new_words(paper, paper->host, "b", 512, PERSISTENT);
     struct tensor *a = new_words(paper, paper->host, "a", 512, PERSISTENT);
-    uint64_t origin = diamond.g->extra.origin;
-    diamond.g->extra.on_host = (struct host_version){.function = no_work, .seconds = 3};
-    diamond.g->flops = 1000;
-    diamond.g->extra.gate = GATE_WAITS;
-    size_t bytes = diamond.g->bytes;
+    uint64_t origin = diamond.left->extra.origin;
+    diamond.left->extra.on_host = (struct host_version){.function = no_work, .seconds = 3};
+    diamond.left->flops = 1000;
+    diamond.left->extra.gate = GATE_WAITS;
+    size_t bytes = diamond.left->bytes;
     struct edit *edit = open_edit(paper->list);
-    struct task *mine = replace_on_host(edit, diamond.g, lane, (struct tensor *[]){b, a});
+    struct task *mine = replace_on_host(edit, diamond.left, lane, (struct tensor *[]){b, a});
     add_named(&diamond, "next");
     commit_edit(edit);
-    expect_order(paper->list, "f g next h i");
+    expect_order(paper->list, "make left next right join");
     assert_ptr_equal(paper->list->tasks[1], mine);
     assert_ptr_equal(mine->lane, lane);
     assert_true(mine->function == no_work);
@@ -371,22 +372,22 @@ TEST(messages_are_handed_on)
 {
     struct diamond diamond = new_diamond();
     struct paper *paper = &diamond.paper;
-    diamond.h->extra.message = 7;
+    diamond.right->extra.message = 7;
     paper->list->last_message = 7;
     struct edit *edit = open_edit(paper->list);
     struct task *slice[3];
-    insert_behind(edit, diamond.h);
+    insert_behind(edit, diamond.right);
     assert_int_equal(add_named(&diamond, "beside")->extra.message, 0);
-    assert_int_equal(repeat_task(edit, diamond.h)->extra.message, 7);
+    assert_int_equal(repeat_task(edit, diamond.right)->extra.message, 7);
     struct task *other = add_paper(paper, paper->device->lanes[LANE_COMPUTE], "other", diamond.b, diamond.a, NULL);
-    stand_in(edit, other, diamond.h);
+    stand_in(edit, other, diamond.right);
     assert_int_equal(other->extra.message, 7);
     assert_int_equal(cut_task(edit, other, 3, slice), 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(slice[i]->extra.message, 7);
     paper->list->last_message = 9; /* a pass sends two messages more */
     undo_edit(edit);
-    assert_int_equal(diamond.h->extra.message, 7);
+    assert_int_equal(diamond.right->extra.message, 7);
     assert_int_equal(paper->list->last_message, 7);
     end_paper(paper);
 }
@@ -416,10 +417,10 @@ TEST(slices_cover_the_task)
     for (size_t wanted = 1; wanted <= 6; wanted++) {
         struct diamond diamond = new_diamond();
         struct task *slice[6];
-        diamond.h->flops = 1000;
+        diamond.right->flops = 1000;
         struct values *values = hash_values(diamond.paper.list);
         struct edit *edit = open_edit(diamond.paper.list);
-        size_t n = cut_task(edit, diamond.h, wanted, slice);
+        size_t n = cut_task(edit, diamond.right, wanted, slice);
         size_t at = 0;
         size_t bytes = 0;
         double flops = 0;
@@ -434,7 +435,7 @@ TEST(slices_cover_the_task)
             flops += slice[i]->flops;
         }
         assert_int_equal(at, 2048);
-        assert_int_equal(bytes, 4096); /* 2048 that h reads, 2048 that it writes */
+        assert_int_equal(bytes, 4096); /* 2048 that right reads, 2048 that it writes */
         expect_number("flops", flops, 1000);
         commit_edit(edit);
         finish_paper(&diamond.paper);
@@ -450,7 +451,7 @@ TEST(a_slice_is_cut_again)
     struct task *half[2], *quarter[2];
     struct values *values = hash_values(diamond.paper.list);
     struct edit *edit = open_edit(diamond.paper.list);
-    cut_task(edit, diamond.h, 2, half);
+    cut_task(edit, diamond.right, 2, half);
     assert_int_equal(cut_task(edit, half[1], 2, quarter), 2);
     assert_int_equal(quarter[1]->extra.slice_begin, 1536); /* 3/4 of 2048 */
     commit_edit(edit);
@@ -482,13 +483,13 @@ TEST(looking_at_a_word_is_no_work)
 {
     struct diamond diamond = new_diamond();
     struct tensor *word = new_words(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
-    size_t bytes = diamond.g->bytes;
-    int n_access = diamond.g->n_accesses;
+    size_t bytes = diamond.left->bytes;
+    int n_access = diamond.left->n_accesses;
     assert_above(bytes, 0);
-    need_side_bits(diamond.g, word, 1, ASSUME_RUNS);
-    assert_int_equal(diamond.g->bytes, bytes);
-    assert_int_equal(diamond.g->n_accesses, n_access + 1);
-    assert_true(touches_bytes(diamond.g, word, ACCESS_READ));
+    need_side_bits(diamond.left, word, 1, ASSUME_RUNS);
+    assert_int_equal(diamond.left->bytes, bytes);
+    assert_int_equal(diamond.left->n_accesses, n_access + 1);
+    assert_true(touches_bytes(diamond.left, word, ACCESS_READ));
     end_paper(&diamond.paper);
 }
 

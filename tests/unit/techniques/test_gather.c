@@ -96,15 +96,19 @@ TEST(what_is_gathered_is_read)
     free_trainer(trainer);
 }
 
+/* How many tasks lie between two gathers at most, if they change their sources: each pair costs a proof of the list. */
+enum { FARTHEST_PAIR = 12 };
+
 /* Two gathers of as many bytes change their sources: the proof must find it. */
 TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *trainer = plan_training(parse_words("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
+    contexts_apart(false);
     expect_sound("the list", trainer->train_list, values_of(trainer, trainer->train_list));
     size_t found = 0;
     for (size_t i = 0; i < trainer->train_list->n; i++)
-        for (size_t k = i + 1; k < trainer->train_list->n && k < i + 12; k++) {
+        for (size_t k = i + 1; k < trainer->train_list->n && k < i + FARTHEST_PAIR; k++) {
             struct task *first = trainer->train_list->tasks[i], *second = trainer->train_list->tasks[k];
             if (strcmp(first->name, "gather") != 0 || strcmp(second->name, "gather") != 0)
                 continue;
@@ -121,34 +125,35 @@ TEST(a_wrong_shard_is_found)
         }
     assert_above(found, 0);
     free_trainer(trainer);
-    contexts_apart(false);
 }
 
 /* No broadcast is left, no replica persists, and what the update writes are shards. */
-TEST(only_shards_are_kept)
+static void expect_only_shards(bool apart)
 {
-    for (int apart = 0; apart < 2; apart++) {
-        contexts_apart(apart);
-        struct trainer *trainer = plan_training(
-            parse_words("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
-        size_t updates = 0;
-        for (size_t i = 0; i < trainer->train_list->n; i++) {
-            const struct task *task = trainer->train_list->tasks[i];
-            assert_int_not_equal(task->role, ROLE_BROADCAST);
-            if (task->role != ROLE_UPDATE)
-                continue;
-            assert_true(task->accesses[0].tensor->storage->replica.is_shard);
-            updates++;
-        }
-        assert_at_least(updates, 7); /* 4 units in 2 shards, of which a small one is empty */
-        for (size_t i = 0; i < trainer->pool->n; i++) {
-            const struct tensor *tensor = trainer->pool->tensors[i];
-            if (tensor->persistent && tensor->class == MEM_PARAMETERS)
-                assert_true(tensor->storage->replica.is_shard);
-        }
-        assert_null(verify_list(trainer->eval_list, values_of(trainer, trainer->eval_list)));
-        assert_null(verify_list(trainer->sample_list, values_of(trainer, trainer->sample_list)));
-        free_trainer(trainer);
-    }
+    contexts_apart(apart);
+    struct trainer *trainer =
+        plan_training(parse_words("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
     contexts_apart(false);
+    size_t updates = 0;
+    for (size_t i = 0; i < trainer->train_list->n; i++) {
+        const struct task *task = trainer->train_list->tasks[i];
+        assert_int_not_equal(task->role, ROLE_BROADCAST);
+        if (task->role != ROLE_UPDATE)
+            continue;
+        assert_true(task->accesses[0].tensor->storage->replica.is_shard);
+        updates++;
+    }
+    assert_at_least(updates, 7); /* 4 units in 2 shards, of which a small one is empty */
+    for (size_t i = 0; i < trainer->pool->n; i++) {
+        const struct tensor *tensor = trainer->pool->tensors[i];
+        if (tensor->persistent && tensor->class == MEM_PARAMETERS)
+            assert_true(tensor->storage->replica.is_shard);
+    }
+    assert_null(verify_list(trainer->eval_list, values_of(trainer, trainer->eval_list)));
+    assert_null(verify_list(trainer->sample_list, values_of(trainer, trainer->sample_list)));
+    free_trainer(trainer);
 }
+
+TEST(only_shards_are_kept_in_one_context) { expect_only_shards(false); }
+
+TEST(only_shards_are_kept_in_separate_contexts) { expect_only_shards(true); }

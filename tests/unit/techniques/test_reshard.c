@@ -94,14 +94,17 @@ static void expect_wrong_copies_refuted(struct copies *copies)
     assert_null(prove_copies(copies));
 }
 
+/* A plan of n copies is changed in some ways at each of them, and all n are proved each time.  So the test takes some
+ * tensors, and of these the plans with fewer copies than MOST_COPIES. */
 TEST(wrong_plans_are_refused)
 {
+    enum { EVERY_FIFTH = 5, MOST_COPIES = 200 };
     for (uint32_t i = 0; i < 8; i++) {
         struct random_case chosen = random_case(2000 + i);
         struct cut_tensors *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
-        for (size_t t = 0; t < from->n; t += 5) {
+        for (size_t t = 0; t < from->n; t += EVERY_FIFTH) {
             struct copies copies = plan_copies(&from->tensors[t], &to->tensors[t], "a test");
-            if (copies.n < 200)
+            if (copies.n < MOST_COPIES)
                 expect_wrong_copies_refuted(&copies);
             free(copies.copies);
         }
@@ -295,7 +298,7 @@ struct large_case {
     struct mesh from, to;
 };
 
-static struct large_case large_case(void)
+static struct large_case new_large(void)
 {
     struct large_case large = {
         .config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true}};
@@ -326,7 +329,7 @@ static void end_large(struct large_case *large)
 
 TEST(large_tensors_are_streamed)
 {
-    struct large_case large = large_case();
+    struct large_case large = new_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     expect_state(cut, 9);
@@ -343,7 +346,7 @@ TEST(large_tensors_are_streamed)
 /* 0 and -0 differ in their bits and by no amount.  NaN differs from 0 by an amount that is NaN too. */
 TEST(values_that_differ_in_a_bit_are_counted)
 {
-    struct large_case large = large_case();
+    struct large_case large = new_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     put_first(whole, 0);
@@ -362,7 +365,7 @@ TEST(values_that_differ_in_a_bit_are_counted)
 
 TEST(damage_in_the_last_window_is_noticed)
 {
-    struct large_case large = large_case();
+    struct large_case large = new_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     const struct piece *piece = &cut->cut->tensors[0].pieces[0];

@@ -283,7 +283,8 @@ static void hold_first(void *context, const struct task *task, struct task_fligh
     const struct list *list = context;
     if (task->index != 0)
         return;
-    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    static const struct timespec tenth = {.tv_nsec = 100000000}; /* a kernel of 4 floats ends sooner, if it may begin */
+    nanosleep(&tenth, NULL);
     pthread_mutex_lock(&flights_lock);
     const struct task_flight *second = latest_flight(list, list->tasks[1], flight->iteration);
     second_has_ended = second && event_status(second->work) <= CL_COMPLETE;

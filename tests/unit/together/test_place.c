@@ -137,7 +137,7 @@ static char *nested_lives(int n, int sizes)
  * each tensor were compared with all that are there, it would take more than 20 times as long.  place() counts
  * no comparisons, since nobody else would read the count: so the test compares times.  Both are the CPU's for this
  * process, so that it does not matter what else the machine does. */
-TEST(many_tensors_are_placed_about_as_fast_as_their_list_is_read)
+LONG_TEST(many_tensors_are_placed_about_as_fast_as_their_list_is_read)
 {
     static const int sizes[] = {1, 9000};
     for (size_t k = 0; k < COUNT(sizes); k++) {

@@ -9,6 +9,7 @@
  * Nothing here depends on how fast the machine is, or on what else it does: the test asserts only order, lower bounds
  * and bits.
  */
+#include "planning/console/numbers.h"
 #include "planning/predict/predict.h"
 #include "planning/trace/stats.h"
 #include "tests/support/support.h"
@@ -222,12 +223,6 @@ TEST(paced_tasks_take_their_modelled_time)
     end_paced(&paced);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
-}
-
 /* The scale that is chosen shows the median task for 5 ms at least. */
 TEST(the_scale_shows_the_median_task_for_5_ms)
 {
@@ -236,8 +231,8 @@ TEST(the_scale_shows_the_median_task_for_5_ms)
     struct simulation *simulation = must_simulate(trainer->train_list, costs);
     init_random(trainer->model, 1);
     struct pace *pace = start_padding(trainer->train_list, simulation->steady, simulation->period, 0);
-    qsort(simulation->seconds, trainer->train_list->n, sizeof *simulation->seconds, ascending);
-    assert_at_least(pace->pacer.scale * simulation->seconds[trainer->train_list->n / 2], 5e-3 * (1 - 1e-9));
+    double middle = median(simulation->seconds, trainer->train_list->n);
+    assert_at_least(pace->pacer.scale * middle, 5e-3 * (1 - 1e-9));
     assert_true(isfinite(pace->pacer.scale));
     stop_pacing(trainer->train_list);
     free_simulation(simulation);
@@ -418,34 +413,11 @@ static void expect_beside(const char *path)
     free_trace(trace);
 }
 
-/* Lanes in order, anything else at random. */
-static const char *write_random_trace(uint32_t seed, double pace_scale)
+enum { TASKS = 24, LANES = 4, ROUNDS = 4 }; /* of a random trace */
+
+static void draw_tasks(struct trace_task tasks[TASKS], uint32_t seed)
 {
-    enum { TASKS = 24, LANES = 4, ROUNDS = 4 };
-    struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
-    struct trace_lane lanes[LANES] = {
-        {.name = "a", .kind = LANE_COMPUTE},
-        {.name = "b", .kind = LANE_COMPUTE},
-        {.name = "c", .kind = LANE_CPU, .device_index = 1},
-        {.name = "d", .kind = LANE_DISK, .device_index = 1},
-    };
     static const enum role of_kind[] = {ROLE_FORWARD, ROLE_BACKWARD, ROLE_UPDATE, ROLE_REDUCE};
-    struct trace_task tasks[TASKS] = {{.lane = 0}};
-    struct trace tables = {.header = {.kind = TRACE_SIMULATED,
-                                      .pace_scale = pace_scale,
-                                      .n_devices = 2,
-                                      .n_lanes = LANES,
-                                      .n_tasks = TASKS,
-                                      .n_lists = 1,
-                                      .n_roles = ROLES,
-                                      .list = {"train"}},
-                           .devices = devices,
-                           .lanes = lanes,
-                           .tasks = tasks};
-    uint64_t clock[LANES] = {0};
-    const char *path = temp_path("random.trace");
-    for (int i = 0; i < ROLES; i++)
-        snprintf(tables.header.role[i], sizeof tables.header.role[i], "%s", role_name[i]);
     for (uint32_t i = 0; i < TASKS; i++) {
         struct random4 random4 = random_words(seed, STREAM_TEST, 0, i);
         uint32_t lane = i % LANES;
@@ -457,7 +429,12 @@ static const char *write_random_trace(uint32_t seed, double pace_scale)
         if (lane == 3)
             tasks[i].role = ROLE_SNAPSHOT;
     }
-    struct trace_writer *writer = trace_create(path, &tables, TASKS * ROUNDS);
+}
+
+/* The tasks of a lane follow one another, with a pause or without, and some take no time. */
+static void write_random_times(struct trace_writer *writer, uint32_t seed)
+{
+    uint64_t clock[LANES] = {0};
     for (uint32_t step = 1; step <= ROUNDS; step++)
         for (uint32_t i = 0; i < TASKS; i++) {
             struct random4 random4 = random_words(seed, STREAM_TEST, step, i);
@@ -467,6 +444,36 @@ static const char *write_random_trace(uint32_t seed, double pace_scale)
             *now = end;
             trace_end(writer, trace_begin(writer, step, i, start), start + 1, end + 1, 0);
         }
+}
+
+/* Lanes in order, anything else at random. */
+static const char *write_random_trace(uint32_t seed, double pace_scale)
+{
+    struct trace_device devices[2] = {{.id = "gpu"}, {.id = "host"}};
+    struct trace_lane lanes[LANES] = {
+        {.name = "a", .kind = LANE_COMPUTE},
+        {.name = "b", .kind = LANE_COMPUTE},
+        {.name = "c", .kind = LANE_CPU, .device_index = 1},
+        {.name = "d", .kind = LANE_DISK, .device_index = 1},
+    };
+    struct trace_task tasks[TASKS];
+    draw_tasks(tasks, seed);
+    struct trace tables = {.header = {.kind = TRACE_SIMULATED,
+                                      .pace_scale = pace_scale,
+                                      .n_devices = 2,
+                                      .n_lanes = LANES,
+                                      .n_tasks = TASKS,
+                                      .n_lists = 1,
+                                      .n_roles = ROLES,
+                                      .list = {"train"}},
+                           .devices = devices,
+                           .lanes = lanes,
+                           .tasks = tasks};
+    const char *path = temp_path("random.trace");
+    for (int i = 0; i < ROLES; i++)
+        snprintf(tables.header.role[i], sizeof tables.header.role[i], "%s", role_name[i]);
+    struct trace_writer *writer = trace_create(path, &tables, TASKS * ROUNDS);
+    write_random_times(writer, seed);
     close_trace_writer(writer);
     return path;
 }

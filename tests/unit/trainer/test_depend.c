@@ -88,30 +88,32 @@ TEST(the_journey_has_the_edges_that_a_hand_finds)
 }
 
 /* Between contexts a move is staged: download, upload, and the download's end must be known in the other context. */
-TEST(moves_between_contexts_are_staged)
+static void expect_staged_moves(bool apart)
 {
-    for (int apart = 0; apart < 2; apart++) {
-        struct machine *machine = open_two(apart);
-        struct list *list = new_list_on(machine);
-        struct pool *pool = list->pool;
-        struct tensor *a = new_array(pool, &machine->devices[0], "a", 64, PERSISTENT),
-                      *b = new_array(pool, &machine->devices[1], "b", 64, PERSISTENT);
-        add_fill(list, "fill", a, 5);
-        list->tags.layer = 3;
-        add_move(list, "move", b, a, FOR_MOVES);
-        must(finish_lists(pool, &list, 1));
-        bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
-        assert_int_equal(machine->n_contexts, staged ? 2 : 1);
-        assert_int_equal(list->n, staged ? 3 : 2);
-        assert_int_equal(list->tasks[1]->layer, 3);
-        assert_int_equal(list->tasks[1]->notify, staged ? 1u << 1 : 0);
-        assert_true(list->tasks[0]->flush);
-        execute(list, 1);
-        drain(list);
-        float value[64];
-        read_tensor(b, value);
-        assert_close(value[0], 5, 0);
-        assert_close(value[63], 5, 0);
-        end_list(list);
-    }
+    struct machine *machine = open_two(apart);
+    struct list *list = new_list_on(machine);
+    struct pool *pool = list->pool;
+    struct tensor *a = new_array(pool, &machine->devices[0], "a", 64, PERSISTENT),
+                  *b = new_array(pool, &machine->devices[1], "b", 64, PERSISTENT);
+    add_fill(list, "fill", a, 5);
+    list->tags.layer = 3;
+    add_move(list, "move", b, a, FOR_MOVES);
+    must(finish_lists(pool, &list, 1));
+    bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");
+    assert_int_equal(machine->n_contexts, staged ? 2 : 1);
+    assert_int_equal(list->n, staged ? 3 : 2);
+    assert_int_equal(list->tasks[1]->layer, 3);
+    assert_int_equal(list->tasks[1]->notify, staged ? 1u << 1 : 0);
+    assert_true(list->tasks[0]->flush);
+    execute(list, 1);
+    drain(list);
+    float value[64];
+    read_tensor(b, value);
+    assert_close(value[0], 5, 0);
+    assert_close(value[63], 5, 0);
+    end_list(list);
 }
+
+TEST(moves_within_a_context_are_one_copy) { expect_staged_moves(false); }
+
+TEST(moves_between_contexts_are_staged) { expect_staged_moves(true); }

@@ -43,18 +43,22 @@ static void check_flat(int n)
     struct twins x = twins(n, 3);
     struct twins copied = twins(n, 4);
     float *a = random_floats((size_t)n, 5), *b = random_floats((size_t)n, 6);
-    RUN("elementwise.cl", "add", blocks_of(n), A(out.ours, n), A(a, n), A(b, n), I(n));
+    RUN("elementwise.cl", "add", blocks_of(n), ARRAY(out.ours, n), ARRAY(a, n), ARRAY(b, n), WHOLE(n));
     ref_add(out.expected, a, b, n);
-    RUN("elementwise.cl", "add_to", blocks_of(n), A(sum.ours, n), A(a, n), I(n));
+    RUN("elementwise.cl", "add_to", blocks_of(n), ARRAY(sum.ours, n), ARRAY(a, n), WHOLE(n));
     ref_add_to(sum.expected, a, n);
-    RUN("elementwise.cl", "fill", blocks_of(n), A(x.ours, n), F(-2.5f), I(n));
+    RUN("elementwise.cl", "fill", blocks_of(n), ARRAY(x.ours, n), REAL(-2.5f), WHOLE(n));
     ref_fill(x.expected, -2.5f, n);
-    RUN("bench.cl", "copy", blocks_of(n), A(copied.ours, n), A(a, n), I(n));
+    RUN("bench.cl", "copy", blocks_of(n), ARRAY(copied.ours, n), ARRAY(a, n), WHOLE(n));
     memcpy(copied.expected, a, (size_t)n * sizeof *a);
     expect_same_twins("add", &out);
     expect_same_twins("add_to", &sum);
     expect_same_twins("fill", &x);
     expect_same_twins("copy", &copied);
+    free_twins(&out);
+    free_twins(&sum);
+    free_twins(&x);
+    free_twins(&copied);
     free(a);
     free(b);
 }
@@ -66,12 +70,14 @@ static void check_rows(int N, int C)
     int index = N - 1;
     struct twins y = twins(N * C, 1), row = twins(C, 2);
     float *bias = random_floats((size_t)C, 3), *x = random_floats((size_t)(N * C), 4);
-    RUN("elementwise.cl", "add_bias", N, A(y.ours, N * C), A(bias, C), I(C));
+    RUN("elementwise.cl", "add_bias", N, ARRAY(y.ours, N * C), ARRAY(bias, C), WHOLE(C));
     ref_add_bias(y.expected, bias, N, C);
-    RUN("elementwise.cl", "pick_row", 1, A(row.ours, C), A(x, N * C), A(&index, 1), I(C));
+    RUN("elementwise.cl", "pick_row", 1, ARRAY(row.ours, C), ARRAY(x, N * C), ARRAY(&index, 1), WHOLE(C));
     memcpy(row.expected, x + index * C, (size_t)C * sizeof *x);
     expect_same_twins("add_bias", &y);
     expect_same_twins("pick_row", &row);
+    free_twins(&y);
+    free_twins(&row);
     free(bias);
     free(x);
 }
@@ -86,7 +92,7 @@ TEST(the_fma_probe_is_not_optimised_away)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         float out[256] = {0};
-        RUN("bench.cl", "fma_peak", 1, A(out, 256), I(100), F(0.5f), F(0.25f));
+        RUN("bench.cl", "fma_peak", 1, ARRAY(out, 256), WHOLE(100), REAL(0.5f), REAL(0.25f));
         for (unsigned i = 0; i < device->shape.work_group; i++) {
             assert_above(out[i], 0);
             assert_at_most(out[i], FMA_CHAINS * 16 * 0.5f);
@@ -105,21 +111,24 @@ static void check_embedding(int B, int T, int C, int V)
     struct twins x = twins(N * C, 1);
     float *wte = random_floats((size_t)(V * C), 2), *wpe = random_floats((size_t)(Tmax * C), 3);
     float *dx = random_floats((size_t)(N * C), 4);
-    RUN("embed.cl", "embed_forward", N, A(x.ours, N * C), A(wte, V * C), A(wpe, Tmax * C), A(tokens, N), I(0), I(V),
-        I(T), I(C), I(1));
+    RUN("embed.cl", "embed_forward", N, ARRAY(x.ours, N * C), ARRAY(wte, V * C), ARRAY(wpe, Tmax * C), ARRAY(tokens, N),
+        WHOLE(0), WHOLE(V), WHOLE(T), WHOLE(C), WHOLE(1));
     ref_embed_forward(x.expected, wte, wpe, tokens, N, T, C);
     expect_same_twins("embed_forward", &x);
+    free_twins(&x);
     ref_sort_tokens(by_token, start, tokens, N, V);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct twins dwte = twins(V * C, 5), dwpe = twins(Tmax * C, 6);
-        RUN("embed.cl", "embed_backward_tokens", V, A(dwte.ours, V * C), A(dx, N * C), A(by_token, N), A(start, V + 1),
-            I(0), I(C), I(accumulate));
+        RUN("embed.cl", "embed_backward_tokens", V, ARRAY(dwte.ours, V * C), ARRAY(dx, N * C), ARRAY(by_token, N),
+            ARRAY(start, V + 1), WHOLE(0), WHOLE(C), WHOLE(accumulate));
         ref_embed_backward_tokens(dwte.expected, dx, by_token, start, V, C, accumulate);
-        RUN("embed.cl", "embed_backward_positions", Tmax, A(dwpe.ours, Tmax * C), A(dx, N * C), I(B), I(T), I(C),
-            I(accumulate));
+        RUN("embed.cl", "embed_backward_positions", Tmax, ARRAY(dwpe.ours, Tmax * C), ARRAY(dx, N * C), WHOLE(B),
+            WHOLE(T), WHOLE(C), WHOLE(accumulate));
         ref_embed_backward_positions(dwpe.expected, dx, B, T, Tmax, C, accumulate);
         expect_same_twins("embed_backward_tokens", &dwte);
         expect_same_twins("embed_backward_positions", &dwpe);
+        free_twins(&dwte);
+        free_twins(&dwpe);
     }
     free(tokens);
     free(by_token);
@@ -142,10 +151,11 @@ static void check_layernorm_backward(int N, int C, const float *x, const float *
     float *w = random_floats((size_t)C, 7);
     for (int has_carry = 0; has_carry < 2; has_carry++) {
         struct twins dx = twins(N * C, 10);
-        RUN("layernorm.cl", "layernorm_backward", N, A(dx.ours, N * C), A(carry, N * C), A(dout, N * C), A(x, N * C),
-            A(mean, N), A(rstd, N), A(w, C), I(C), I(has_carry));
+        RUN("layernorm.cl", "layernorm_backward", N, ARRAY(dx.ours, N * C), ARRAY(carry, N * C), ARRAY(dout, N * C),
+            ARRAY(x, N * C), ARRAY(mean, N), ARRAY(rstd, N), ARRAY(w, C), WHOLE(C), WHOLE(has_carry));
         ref_layernorm_backward(dx.expected, carry, dout, x, mean, rstd, w, N, C, has_carry);
         expect_close_twins("layernorm_backward", &dx, C == 1 ? 1e-4 : 5e-6);
+        free_twins(&dx);
     }
     free(dout);
     free(carry);
@@ -162,13 +172,16 @@ static void check_layernorm(int N, int C)
     float *b = random_floats((size_t)C, 4);
     for (int i = 0; i < N * C; i++)
         x[i] = 3 * x[i] + 10; /* a mean far from 0 shows a variance taken as E[x^2] - mean^2 */
-    RUN("layernorm.cl", "layernorm_forward", N, A(out.ours, N * C), A(mean.ours, N), A(rstd.ours, N), A(x, N * C),
-        A(w, C), A(b, C), I(C));
+    RUN("layernorm.cl", "layernorm_forward", N, ARRAY(out.ours, N * C), ARRAY(mean.ours, N), ARRAY(rstd.ours, N),
+        ARRAY(x, N * C), ARRAY(w, C), ARRAY(b, C), WHOLE(C));
     ref_layernorm_forward(out.expected, mean.expected, rstd.expected, x, w, b, N, C);
     check_layernorm_backward(N, C, x, mean.expected, rstd.expected);
     expect_close_twins("layernorm_forward", &out, 5e-6);
     expect_close_twins("layernorm mean", &mean, 1e-6);
     expect_close_twins("layernorm rstd", &rstd, 2e-6);
+    free_twins(&out);
+    free_twins(&mean);
+    free_twins(&rstd);
     free(x);
     free(w);
     free(b);
@@ -186,12 +199,14 @@ static void check_gelu(int n)
     float *x = random_floats((size_t)n, 3), *dout = random_floats((size_t)n, 4);
     for (int i = 0; i < n; i++)
         x[i] *= i % 5 == 4 ? 30 : 2; /* every fifth lies far out, where GELU is about 0 or x */
-    RUN("gelu.cl", "gelu_forward", blocks_of(n), A(out.ours, n), A(x, n), I(n));
+    RUN("gelu.cl", "gelu_forward", blocks_of(n), ARRAY(out.ours, n), ARRAY(x, n), WHOLE(n));
     ref_gelu_forward(out.expected, x, n);
-    RUN("gelu.cl", "gelu_backward", blocks_of(n), A(dx.ours, n), A(dout, n), A(x, n), I(n));
+    RUN("gelu.cl", "gelu_backward", blocks_of(n), ARRAY(dx.ours, n), ARRAY(dout, n), ARRAY(x, n), WHOLE(n));
     ref_gelu_backward(dx.expected, dout, x, n);
     expect_close_twins("gelu_forward", &out, 1e-6);
     expect_close_twins("gelu_backward", &dx, 2e-6);
+    free_twins(&out);
+    free_twins(&dx);
     free(x);
     free(dout);
 }
@@ -202,7 +217,7 @@ TEST(gelu_hands_on_what_is_not_finite)
 {
     for (size_t shape = 0; take_shape(shape); shape++) {
         float x[3] = {NAN, INFINITY, -INFINITY}, out[3] = {0};
-        RUN("gelu.cl", "gelu_forward", 1, A(out, 3), A(x, 3), I(3));
+        RUN("gelu.cl", "gelu_forward", 1, ARRAY(out, 3), ARRAY(x, 3), WHOLE(3));
         assert_true(isnan(out[0]));
         assert_true(isinf(out[1]));
         assert_true(isnan(out[2]));
@@ -233,12 +248,13 @@ static void check_softmax(int heads, int T, float size)
     poison_above(datt.ours, rows, T);
     memcpy(scores.expected, scores.ours, (size_t)n * sizeof *att);
     memcpy(datt.expected, datt.ours, (size_t)n * sizeof *att);
-    RUN("softmax.cl", "softmax_forward", rows, A(apart.ours, n), A(scores.expected, n), I(T), F(scale));
-    RUN("softmax.cl", "softmax_forward", rows, A(scores.ours, n), A(scores.ours, n), I(T), F(scale));
+    RUN("softmax.cl", "softmax_forward", rows, ARRAY(apart.ours, n), ARRAY(scores.expected, n), WHOLE(T), REAL(scale));
+    RUN("softmax.cl", "softmax_forward", rows, ARRAY(scores.ours, n), ARRAY(scores.ours, n), WHOLE(T), REAL(scale));
     ref_softmax_forward(att, scores.expected, rows, T, scale);
     memcpy(scores.expected, att, (size_t)n * sizeof *att);
     memcpy(apart.expected, scores.ours, (size_t)n * sizeof *att);
-    RUN("softmax.cl", "softmax_backward", rows, A(datt.ours, n), A(datt.ours, n), A(att, n), I(T), F(scale));
+    RUN("softmax.cl", "softmax_backward", rows, ARRAY(datt.ours, n), ARRAY(datt.ours, n), ARRAY(att, n), WHOLE(T),
+        REAL(scale));
     float *dscores = allocate((size_t)n, sizeof *dscores);
     ref_softmax_backward(dscores, datt.expected, att, rows, T, scale);
     memcpy(datt.expected, dscores, (size_t)n * sizeof *dscores);
@@ -246,6 +262,9 @@ static void check_softmax(int heads, int T, float size)
     /* e^x has the relative error of its argument, and that may be large */
     expect_close_twins("softmax_forward", &scores, 2e-6 + 1e-7 * size);
     expect_close_twins("softmax_backward", &datt, 3e-6);
+    free_twins(&apart);
+    free_twins(&scores);
+    free_twins(&datt);
     free(att);
     free(dscores);
 }
@@ -275,15 +294,19 @@ static void check_loss(int N, int V, int W, float size)
     float *logits = random_floats((size_t)(N * W), 2);
     for (int i = 0; i < N * W; i++)
         logits[i] *= i % W < V ? size : NAN;
-    RUN("loss.cl", "loss_forward", N, A(losses.ours, N), A(lse.ours, N), A(logits, N * W), A(targets, N), I(V), I(W));
+    RUN("loss.cl", "loss_forward", N, ARRAY(losses.ours, N), ARRAY(lse.ours, N), ARRAY(logits, N * W),
+        ARRAY(targets, N), WHOLE(V), WHOLE(W));
     ref_loss_forward(losses.expected, lse.expected, logits, targets, N, V, W);
-    RUN("loss.cl", "loss_backward", N, A(dlogits.ours, N * W), A(logits, N * W), A(lse.expected, N), A(targets, N),
-        I(0), I(V), I(W), F(0.125f));
+    RUN("loss.cl", "loss_backward", N, ARRAY(dlogits.ours, N * W), ARRAY(logits, N * W), ARRAY(lse.expected, N),
+        ARRAY(targets, N), WHOLE(0), WHOLE(V), WHOLE(W), REAL(0.125f));
     ref_loss_backward(dlogits.expected, logits, lse.expected, targets, N, V, W, 0.125f);
     /* lse and a logit of some hundreds are subtracted: what is left carries the rounding of the large ones */
     expect_close_twins("loss", &losses, 2e-6 + 2e-7 * size);
     expect_close_twins("lse", &lse, 2e-6);
     expect_close_twins("dlogits", &dlogits, 1e-6 + 1e-7 * size);
+    free_twins(&losses);
+    free_twins(&lse);
+    free_twins(&dlogits);
     free(targets);
     free(logits);
 }

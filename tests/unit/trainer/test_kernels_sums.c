@@ -26,7 +26,7 @@ static void check_norm(int n, float clip, float *first_shape)
     float *grad = random_floats((size_t)n, 3);
     float control[CONTROL_SIZE] = {[CONTROL_CLIP] = clip};
     float loss = 0;
-    RUN("norm.cl", "norm_blocks", n_blocks, A(partial.ours, n_blocks), A(grad, n), I(n));
+    RUN("norm.cl", "norm_blocks", n_blocks, ARRAY(partial.ours, n_blocks), ARRAY(grad, n), WHOLE(n));
     ref_norm_blocks(partial.expected, grad, n);
     expect_close("norm_blocks", partial.ours, partial.expected, partial.n, 2e-6);
     if (first_shape[0] == 0)
@@ -34,12 +34,12 @@ static void check_norm(int n, float clip, float *first_shape)
     /* All real devices have one of the two: the tree is the same on CPU and GPU. */
     if (device->shape.vector == 1 || device->shape.work_group == 1)
         expect_same_bits("norm_blocks in every shape", partial.ours, first_shape, partial.n);
-    RUN("norm.cl", "norm_finish", 1, A(result.ours, VERDICT_SIZE), A(partial.expected, n_blocks), I(n_blocks),
-        A(control, CONTROL_SIZE), A(&loss, 1), I(1));
+    RUN("norm.cl", "norm_finish", 1, ARRAY(result.ours, VERDICT_SIZE), ARRAY(partial.expected, n_blocks),
+        WHOLE(n_blocks), ARRAY(control, CONTROL_SIZE), ARRAY(&loss, 1), WHOLE(1));
     ref_norm_finish(result.expected, partial.expected, n_blocks, control);
     expect_close_twins("norm_finish", &result, 1e-6);
-    free(partial.ours);
-    free(partial.expected);
+    free_twins(&result);
+    free_twins(&partial);
     free(grad);
 }
 
@@ -68,8 +68,8 @@ static const struct norm_inputs good_inputs = {.partial = {1, 1, 2},
 static void run_norm_finish(float *verdict, struct norm_inputs inputs)
 {
     float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 1};
-    RUN("norm.cl", "norm_finish", 1, A(verdict, VERDICT_SIZE), A(inputs.partial, BLOCKS), I(BLOCKS),
-        A(control, CONTROL_SIZE), A(inputs.loss, LOSSES), I(LOSSES));
+    RUN("norm.cl", "norm_finish", 1, ARRAY(verdict, VERDICT_SIZE), ARRAY(inputs.partial, BLOCKS), WHOLE(BLOCKS),
+        ARRAY(control, CONTROL_SIZE), ARRAY(inputs.loss, LOSSES), WHOLE(LOSSES));
 }
 
 /* A good step after one with a bad block sum or loss: training stays halted. */
@@ -132,12 +132,13 @@ static void check_sums(int N, int C, bool accumulate)
     float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 0.5f};
     for (int i = 0; i < n; i++)
         squares[i] *= squares[i];
-    RUN("elementwise.cl", "column_sum", columns_of_groups(C), A(sum.ours, C), A(d, n), I(N), I(C), I(accumulate));
-    RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), A(dw.ours, C), A(db.ours, C), A(d, n),
-        A(x, n), A(mean, N), A(rstd, N), I(N), I(C), I(accumulate));
-    RUN("loss.cl", "loss_sum", 1, A(total.ours, 1), A(d, n), I(n), I(accumulate));
-    RUN("norm.cl", "norm_finish", 1, A(norm.ours, VERDICT_SIZE), A(squares, n), I(n), A(control, CONTROL_SIZE),
-        A(mean, N), I(N));
+    RUN("elementwise.cl", "column_sum", columns_of_groups(C), ARRAY(sum.ours, C), ARRAY(d, n), WHOLE(N), WHOLE(C),
+        WHOLE(accumulate));
+    RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), ARRAY(dw.ours, C), ARRAY(db.ours, C),
+        ARRAY(d, n), ARRAY(x, n), ARRAY(mean, N), ARRAY(rstd, N), WHOLE(N), WHOLE(C), WHOLE(accumulate));
+    RUN("loss.cl", "loss_sum", 1, ARRAY(total.ours, 1), ARRAY(d, n), WHOLE(n), WHOLE(accumulate));
+    RUN("norm.cl", "norm_finish", 1, ARRAY(norm.ours, VERDICT_SIZE), ARRAY(squares, n), WHOLE(n),
+        ARRAY(control, CONTROL_SIZE), ARRAY(mean, N), WHOLE(N));
     ref_column_sum(sum.expected, d, N, C, accumulate);
     ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
     ref_loss_sum(total.expected, d, n, accumulate);
@@ -148,6 +149,11 @@ static void check_sums(int N, int C, bool accumulate)
     expect_same_twins("loss_sum", &total);
     expect_close_twins("norm_finish", &norm,
                        device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
+    free_twins(&sum);
+    free_twins(&dw);
+    free_twins(&db);
+    free_twins(&total);
+    free_twins(&norm);
     free(d);
     free(x);
     free(mean);
@@ -193,8 +199,8 @@ static void check_adamw(int n, int n_decay, float halted, int side)
     for (int step = 1; step <= 3; step++) {
         double lr = 1e-3, decay = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 0.01, clip = 1;
         ref_control(control, lr, beta1, beta2, eps, decay, clip, step);
-        RUN("adamw.cl", "adamw", blocks_of(n), A(p.ours, n), A(m.ours, n), A(v.ours, n), A(g, n),
-            A(control, CONTROL_SIZE), A(verdict, VERDICT_SIZE), I(n), I(n_decay), A(&side, 1));
+        RUN("adamw.cl", "adamw", blocks_of(n), ARRAY(p.ours, n), ARRAY(m.ours, n), ARRAY(v.ours, n), ARRAY(g, n),
+            ARRAY(control, CONTROL_SIZE), ARRAY(verdict, VERDICT_SIZE), WHOLE(n), WHOLE(n_decay), ARRAY(&side, 1));
         if (side == SIDE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, verdict, n, n_decay);
     }
@@ -207,6 +213,9 @@ static void check_adamw(int n, int n_decay, float halted, int side)
         expect_close_twins("adamw m", &m, 1e-6);
         expect_close_twins("adamw v", &v, 1e-6);
     }
+    free_twins(&p);
+    free_twins(&m);
+    free_twins(&v);
     free(g);
 }
 
@@ -255,7 +264,7 @@ TEST(a_condition_is_the_same_before_and_after_waiting)
         float in[2 * N] = {1, 2, 3, 10, 20, 30}, out[N] = {0};
         if (device->shape.work_group < N)
             continue;
-        RUN("wait.cl", "wait_often", 1, A(out, N), A(in, 2 * N), I(N), I(64), I(1));
+        RUN("wait.cl", "wait_often", 1, ARRAY(out, N), ARRAY(in, 2 * N), WHOLE(N), WHOLE(64), WHOLE(1));
         expect_same_bits("behind a wait", out, in + N, N);
     }
     unsetenv("YARD_KERNELS");
