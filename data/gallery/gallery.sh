@@ -218,8 +218,7 @@ draw() { # NAME DIR: a list there, and the picture of a step
     case $keys in
     *' with '*)
         drawn_with=${keys#* with }
-        keys=${keys% with *}
-        ;;
+        keys=${keys% with *} ;;
     esac
     # shellcheck disable=SC2086 # the options that the list is drawn with
     generate "$1" '' >"$2/$1.txt" &&

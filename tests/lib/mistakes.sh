@@ -6,13 +6,11 @@
 #     prints 'TEXT' WORDS...                    it succeeds, and $TMP/out has that text
 #     warns 'TEXT' WORDS...                     it succeeds, and $TMP/err has that text
 #     save_model                                trains a model and saves it in $TMP/saved
-#     train_short COMMAND OPTIONS...            COMMAND with the words of a short training of the smallest model and
-#                                               these options: `train_short yard --log "$TMP/log"`
+#     train_short OPTIONS...                    a short training of the smallest model, with these options
 #
 # These are checks:
 #
 #     refuse CODE 'PART' WORDS...               yard WORDS ends with CODE, saying one sentence "yard: ..." with PART
-#     refuse_in FOLDER CODE 'PART' WORDS...     refuse CODE 'PART' WORDS, in that folder
 #     refuse_with VARIABLES CODE 'PART' WORDS...
 #                                               refuse CODE 'PART' WORDS, with these variables in the environment
 #     refuse_train CODE 'PART' OPTIONS...       a short training of the smallest model, saved to $TMP/saved, is refused
@@ -27,6 +25,7 @@
 # $saved is the model of save_model.  A mistake may let yard hang: after $limit seconds it is ended.
 saved=$TMP/saved/model.safetensors
 limit=60
+short_training='train --model tiny --steps 2 --sample-tokens 0 --val-batches 1'
 
 yard_with() { # VARIABLES WORDS...
     words_of_env=$1
@@ -55,20 +54,9 @@ refuse() { # CODE PART WORDS...
     refuse_with '' "$@"
 }
 
-refuse_in() { # FOLDER CODE PART WORDS...
-    cd "$1" || exit
-    shift
-    refuse "$@"
-    cd "$OLDPWD" || exit
-}
-
-refuse_with() { # VARIABLES CODE PART WORDS...; sets: variables, expected, part
+refuse_with() { # VARIABLES CODE PART WORDS...
     variables=$1 expected=$2 part=$3
     shift 3
-    refused "$@"
-}
-
-refused() { # WORDS...: the check that yard WORDS with $variables ends with $expected, and says $part
     # shellcheck disable=SC2086 # VARIABLES are words
     limited env $variables "$YARD" "$@" >"$TMP/out" 2>"$TMP/err" </dev/null
     code=$?
@@ -97,20 +85,20 @@ refuse_train() { # CODE PART OPTIONS...
     refuse_train_with '' "$@"
 }
 
-refuse_train_with() { # VARIABLES CODE PART OPTIONS...; sets: variables, expected, part
-    variables=$1 expected=$2 part=$3
+refuse_train_with() { # VARIABLES CODE PART OPTIONS...
+    in_environment=$1 ends_with=$2 says=$3
     shift 3
-    train_short refused --save "$TMP/saved" "$@"
+    # shellcheck disable=SC2086 # words
+    refuse_with "$in_environment" "$ends_with" "$says" $short_training --save "$TMP/saved" "$@"
 }
 
-train_short() { # COMMAND OPTIONS...
-    trainer=$1
-    shift
-    "$trainer" train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 "$@"
+train_short() { # OPTIONS...
+    # shellcheck disable=SC2086 # words
+    yard $short_training "$@"
 }
 
 save_model() { # sets: before
-    train_short yard --save "$TMP/saved" || return
+    train_short --save "$TMP/saved" || return
     before=$(cksum <"$saved")
 }
 

@@ -93,8 +93,7 @@ run_commands() { # of the page, in its order: those of blocks and of marks
         run) run_block "$words" ;;
         numbers) # its words are the number of the paragraph or section, and the command
             paragraph=${words%% *}
-            run_proof "$paragraph" "${words#* }"
-            ;;
+            run_proof "$paragraph" "${words#* }" ;;
         esac
     done
 }

@@ -18,19 +18,19 @@ trace() { # NAME=VALUE...: a traced run with that in its environment; its summar
         "$YARD" trace summary "$TMP/trace" >"$TMP/out" 2>"$TMP/err" &&
         "$YARD" trace summary --json "$TMP/trace" >"$TMP/json" 2>"$TMP/err"
 }
-number() { json_value "$TMP/json" "$1"; } # NAME: of the summary
+summarized() { json_value "$TMP/json" "$1"; } # NAME: of the summary
 
 name="this driver's clock"
 check "$name: a traced run succeeds" trace SHIM_BACK=
-same "$name: no time is approximate" "$(number approximate)" 0
-same "$name: no time has stepped back" "$(number stepped_back)" 0
+same "$name: no time is approximate" "$(summarized approximate)" 0
+same "$name: no time has stepped back" "$(summarized stepped_back)" 0
 check "$name: the summary says nothing of it" lacks 'steps back' "$TMP/out"
 
 name='a clock that steps back'
 check "$name: a traced run succeeds" trace SHIM_BACK=5
-back=$(number stepped_back)
+back=$(summarized stepped_back)
 check "$name: the times that have stepped back are counted" [ "$back" -gt 10 ]
-same "$name: so many times are approximate" "$(number approximate)" "$back"
+same "$name: so many times are approximate" "$(summarized approximate)" "$back"
 check "$name: the summary says how many" \
     grep -q "^         $back of these began, by the driver's clock, before the end of the task before them" "$TMP/out"
 

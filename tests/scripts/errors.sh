@@ -222,8 +222,9 @@ refuse_plan 2 'with a tied head, more than two groups need pp=1' \
     -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
 refuse_plan 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
     --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
-refuse_plan 2 'all tensors need at least 924 KiB, 1 B more than the budget of 924 KiB' \
-    --hardware "$server" --mesh dp=2 --device-mem 946175
+mib=1048576
+refuse 2 'all tensors need at least 416 MiB, 1 B more than the budget of 416 MiB' \
+    plan --list data/steps/swap.txt --device-mem $((416 * mib - 1))
 refuse_plan 2 '--batch 8 cannot be shared by dp=3: the nearest that works is --batch 9' -d 0:0x3 --batch 8
 refuse_plan 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --batch 6' \
     -d 0:0x3 --batch 8 --micro-batch 2
@@ -289,13 +290,15 @@ mkdir "$TMP/begun" "$TMP/elsewhere"
 cp LICENSE "$TMP/begun/my.txt"
 cp data/stories.txt "$TMP/begun/grammar.txt"
 for data in my.txt 'm*.txt' stories:grammar.txt; do
-    (cd "$TMP/begun" && rm -rf run && train_short yard --data "$data" --val-data "$data" --save run)
-    refuse_in "$TMP/elsewhere" 4 \
+    (cd "$TMP/begun" && rm -rf run && train_short --data "$data" --val-data "$data" --save run)
+    cd "$TMP/elsewhere" || exit
+    refuse 4 \
         "../begun/run/step-2 was trained with --data $data, and no such file is here: give --data PATH" \
         train --resume ../begun/run --steps 3
-    refuse_in "$TMP/elsewhere" 4 \
+    refuse 4 \
         "was trained with --val-data $data, and no such file is here: give --val-data PATH" \
         train --resume ../begun/run --steps 3 --data "$TMP/begun/my.txt"
+    cd "$OLDPWD" || exit
 done
 goes_on_with() { # DATA
     (cd "$TMP/elsewhere" && yard train --resume ../begun/run --steps 3 --sample-tokens 0 --val-batches 1 \

@@ -192,7 +192,7 @@ refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$T
 refuse 2 "$TMP/saved has 2 layers, and --model nano has 4: leave --model out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
 # stages are recorded, but not asked for
-train_short yard -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
+train_short -d 0:0x2 --mesh pp=2 --stages 1,1 --save "$TMP/staged"
 refuse 2 '--pipeline: there is one stage' train --resume "$TMP/staged" -d 0:0 --mesh pp=1 --pipeline interleaved
 printf 'resume = x\n' >"$TMP/resume.conf"
 refuse 2 '--resume belongs on the command line, not into a config file' train --config "$TMP/resume.conf"
@@ -265,7 +265,7 @@ cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
 cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
 cp "$TMP/planned" "$kinds/trace"
 name='a file of each kind is made'
-check "$name: a snapshot and a log" train_short yard --snapshot "$kinds/snap" --log "$kinds/log"
+check "$name: a snapshot and a log" train_short --snapshot "$kinds/snap" --log "$kinds/log"
 check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
 check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
 kept=$(cat "$kinds"/* | cksum)
@@ -292,7 +292,7 @@ same 'none of these files was touched, since each was of another kind than the o
     "$(cat "$kinds"/* | cksum)" "$kept"
 name='a file of the same kind as the output is replaced'
 check "$name: a log, a trace, a snapshot" \
-    train_short yard --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
+    train_short --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
 same "$name: the log has 3 steps and a validation, and nothing older" "$(grep -c loss "$kinds/log")" 4
 check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
 check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
@@ -525,10 +525,10 @@ refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
 
 kept=$TMP/earlier
 save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace, one that goes on does not
-    check "$1 keeps a run" train_short yard --steps 4 "$1" "$2"
+    check "$1 keeps a run" train_short --steps 4 "$1" "$2"
     check "$1 warns that an earlier run will be replaced" warns "$3" \
         train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 "$1" "$2"
-    check "--resume goes on with what $1 has kept" train_short yard --steps 4 --resume "$2" "$1" "$2"
+    check "--resume goes on with what $1 has kept" train_short --steps 4 --resume "$2" "$1" "$2"
     check "--resume does not warn of what $1 has kept" lacks 'earlier run' "$TMP/err"
 }
 save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove"

@@ -232,25 +232,9 @@ JSON=gradescope tutorials/labs/lab.sh nothing 4 'a "quoted" \ word	tab
 and a line' | tail -n 1 >"$TMP/gradescope.json"
 JSON=autolab tutorials/labs/lab.sh nothing 4 '' | tail -n 1 >"$TMP/autolab.json"
 JSON=gradescope tutorials/labs/lab.sh grade 4 "$copy" | tail -n 1 >"$TMP/graded.json"
-cat >"$TMP/forms.py" <<'END'
-import json, sys
-why, autolab, graded = (json.load(open(name)) for name in sys.argv[1:])
-number = (int, float)
-for results, score in (why, 0), (graded, 1):
-    assert set(results) == {"score", "tests"} and results["score"] == score, results
-    for test in results["tests"]:
-        assert set(test) == {"name", "score", "max_score", "output"}, test
-        assert isinstance(test["name"], str) and isinstance(test["output"], str), test
-        assert isinstance(test["score"], number) and 0 <= test["score"] <= test["max_score"], test
-    assert sum(test["score"] for test in results["tests"]) == score
-    assert sum(test["max_score"] for test in results["tests"]) == 13
-assert why["tests"][0]["output"] == 'a "quoted" \\ word\ttab\nand a line', why["tests"][0]
-assert set(autolab) == {"scores"} and all(isinstance(n, number) for n in autolab["scores"].values()), autolab
-assert len(autolab["scores"]) == len(why["tests"])
-END
 if command -v python3 >/dev/null; then
     finds_nothing "the JSON has Gradescope's and Autolab's form" \
-        python3 "$TMP/forms.py" "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json"
+        python3 -B tests/scripts/check_forms.py "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json"
 else
     skip "the JSON has Gradescope's and Autolab's form" 'python3 is not installed'
 fi

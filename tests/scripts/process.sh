@@ -151,7 +151,6 @@ limit_on_files() {
 
 # The driver stores the kernels that it compiles.  Where it cannot, it says nothing: yard finds out and says it.
 full_disk_under_kernels() {
-
     mkdir "$TMP/small"
     if unshare --mount mount -t tmpfs -o size=600k tmpfs "$TMP/small" 2>/dev/null &&
         "$YARD" devices | grep -q PoCL; then

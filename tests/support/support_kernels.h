@@ -1,7 +1,7 @@
 /* support_kernels.h - one device in all shapes of the kernels, and running one kernel on it.
  *
  *     for (size_t shape = 0; take_shape(shape); shape++) {
- *         RUN("elementwise.cl", "fill", blocks_of(n), ARRAY(x, n), REAL(1), WHOLE(n));      x now holds what the kernel left
+ *         RUN("elementwise.cl", "fill", blocks_of(n), ARRAY(x, n), REAL(1), WHOLE(n));   x is what the kernel left
  *     }
  *
  * A shape is a vector width (VEC) and a work-group size (WG): what another CPU or a GPU would choose.  Each array that

@@ -192,14 +192,12 @@ command=${1:-help}
 case $command in
 prepare)
     find_lab "${1-}"
-    prepare "$lab_number" "$lab"
-    ;;
+    prepare "$lab_number" "$lab" ;;
 grade)
     find_lab "${1-}"
     find_copy "$lab_number" "${2-}"
     take_seed_of_copy "$lab" "$tree"
-    grade "$lab" "$tree"
-    ;;
+    grade "$lab" "$tree" ;;
 report)
     find_lab "${1-}"
     find_copy "$lab_number" "${2-}"
@@ -209,21 +207,17 @@ report)
     *) page=$PWD/$page ;;
     esac
     report "$lab" "$tree" "$page" || exit
-    echo "wrote ${page#"$TOP"/}: hand it in with your copy"
-    ;;
+    echo "wrote ${page#"$TOP"/}: hand it in with your copy" ;;
 questions)
     find_lab "${1-}"
-    ask_questions "$lab"
-    ;;
+    ask_questions "$lab" ;;
 nothing)
     find_lab "${1-}"
-    give_nothing "$lab" "${2-}"
-    ;;
+    give_nothing "$lab" "${2-}" ;;
 check)
     # shellcheck disable=SC2046 # a number in each line
     [ $# -gt 0 ] || set -- $(all_labs)
-    prove_labs "$@"
-    ;;
+    prove_labs "$@" ;;
 rebase) rebase_labs "${1:?which commit did the patches apply to?}" ;;
 *) show_usage ;;
 esac

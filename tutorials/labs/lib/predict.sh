@@ -22,12 +22,10 @@ output_of() { # student|reference ARGUMENTS...: prints what the program prints; 
     case $1 in
     student)
         shift
-        student "$@" && cat "$TMP/out"
-        ;;
+        student "$@" && cat "$TMP/out" ;;
     reference)
         shift
-        reference "$@" && cat "$TMP/reference.out"
-        ;;
+        reference "$@" && cat "$TMP/reference.out" ;;
     esac
 }
 
@@ -145,8 +143,7 @@ ask_on_terminal() { # TREE: where there is a terminal, each blank is asked for; 
         *' =')
             printf '    %s ' "$line" >/dev/tty
             read -r number || number=
-            line="$line $number"
-            ;;
+            line="$line $number" ;;
         esac
         printf '%s\n' "$line"
     done 3<"$TMP/unfilled" >"$1/predictions.txt"
