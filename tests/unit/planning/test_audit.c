@@ -240,7 +240,7 @@ static bool is_excepted(const char *kernel)
     return false;
 }
 
-TEST(every_kernel_is_in_a_list)
+LONG_TEST(every_kernel_is_in_a_list)
 {
     struct trainer *own = open_trainer("own");
     struct trainer *clblast = open_trainer("clblast");

@@ -211,7 +211,7 @@ TEST(overlap_counts_on_swap)
 
 /* The best plan does not fit, even with what recompute will make again.  Overlap knows how much that is, and takes a
  * plan that fits then, instead of hoping that recompute makes room. */
-TEST(overlap_counts_on_recompute)
+LONG_TEST(overlap_counts_on_recompute)
 {
     const char *words = "plan --model tiny --layers 4 --seq-len 64 --batch 4 --hardware data/hardware/server.txt "
                         "--overlap plan --recompute full --device-mem";
