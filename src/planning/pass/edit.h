@@ -108,13 +108,11 @@ size_t cut_task(struct edit *edit, struct task *task, size_t n, struct task **sl
 /* Adds the task once more, at the position of insertion.  The caller re-points what it writes. */
 struct task *repeat_task(struct edit *edit, const struct task *task);
 
-/* `mine` takes over what `theirs` says of its work in struct task_extra: all fields but those that depend on how the
- * work is done, which are on_host, seconds, commands, argument_bytes and partial.  Call it for new tasks of this edit
- * only: undoing the edit drops them, so nothing is noted here. */
+/* `mine`, a new task of this edit, takes over all fields of struct task_extra but those that depend on how the work is
+ * done: on_host, seconds, commands, argument_bytes, partial.  (Undoing the edit drops it, so nothing is noted.) */
 void inherit_extra(struct task *mine, const struct task *theirs);
 
-/* `mine`, a new task of this edit, computes what `theirs` did, with accesses in the same order.  `theirs` leaves the
- * list. */
+/* `mine`, also new, computes what `theirs` did, with accesses in the same order.  `theirs` leaves the list. */
 void stand_in(struct edit *edit, struct task *mine, struct task *theirs);
 
 /* A task of the host's lane takes the task's position in the list and does its work, on host_tensors[] in place of the

@@ -387,9 +387,7 @@ static void send_hop(const struct broadcast *broadcast, struct edit *edit, const
 static int place_on_ring(const struct hop *hop, int owner, int n)
 {
     const struct device *device = copy_target(hop->copy)->device;
-    if (device->is_host)
-        return 0;
-    return (device->index + n - owner) % n;
+    return device->is_host ? 0 : (device->index + n - owner) % n;
 }
 
 /* The bytes that the parent has brought go on: to the host, then around the ring.  Among four devices, device 0 sends

@@ -93,7 +93,6 @@ void free_messages(struct broadcast *broadcast); /* what slice_list() has alloca
 
 /* ---- broadcast_pass.c -------------------------------------------------------------------------------------------- */
 
-/* What the command line asks for.  Only the table of options writes it. */
-extern struct broadcast_options broadcast_options;
+extern struct broadcast_options broadcast_options; /* only the table of options writes them */
 
 #endif

@@ -1,13 +1,4 @@
-/* job.c - jobs: what threads are given (thread.c).  A job waits for events, and completes user events when its work is
- * done.
- *
- *     of a host's task     its work is to call the task's function
- *     of a forwarder       it has no work: it waits for the end of an instance, and completes user events in the other
- *                          contexts where tasks wait for it
- *
- * A forwarder is needed because an event can be waited for only in its own context.  Each lane with consumers in other
- * contexts has one, a thread of its own.  The lane's events end in order, so waiting for them in order delays none.
- */
+/* job.c - jobs: what threads are given.  A job waits for events, and completes user events when its work is done. */
 #include "run_parts.h"
 
 static void release_all(const cl_event *events, cl_uint n)
@@ -72,56 +63,6 @@ void end_job(struct job *job, cl_int status)
 {
     complete_events(job, status);
     free_job(job);
-}
-
-/* ---- tasks of the host ------------------------------------------------------------------------------------------- */
-
-void add_foreign_events(struct job *job)
-{
-    for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
-        if (job->task->notify >> c & 1)
-            job->flight->foreign[c] = add_user_event(job, c);
-}
-
-void do_host_task(struct job *job)
-{
-    const struct task *task = job->task;
-    job->flight->start = now_ns();
-    task->function(task->argument, task, job->iteration);
-    job->flight->end = now_ns();
-}
-
-void run_host_task(struct job *job, cl_int status)
-{
-    if (status == CL_COMPLETE) {
-        do_host_task(job);
-        hold_back(job);
-    }
-    end_job(job, status);
-}
-
-void give_to_lane(struct job *job)
-{
-    struct lane *lane = job->task->lane;
-    add_foreign_events(job);
-    job->flight->done = add_user_event(job, event_context(job->task));
-    give_job(&lane->thread, lane->name, job);
-}
-
-/* ---- forwarders -------------------------------------------------------------------------------------------------- */
-
-struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready)
-{
-    struct job *job = new_job_without_waits(issue, flight, when_ready);
-    set_waits(job, &flight->work, 1);
-    return job;
-}
-
-void forward_end(struct job *job)
-{
-    struct lane *lane = job->task->lane;
-    add_foreign_events(job);
-    give_job(&lane->forwarder, lane->name, job);
 }
 
 /* ---- chains of jobs ---------------------------------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
  *
  *     prepare    kernels, arguments and flights of finished lists                    prepare.c
  *     issue      the commands of one task, and their times                           issue.c
- *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, thread.c
+ *     execute    issues the tasks, and waits only where an edge crosses lanes        execute.c; job.c, thread.c,
+ *                                                                                    hostlane.c, forwarder.c
  *     serial     runs tasks one after another, with --serial                         serial.c, alone.c
  *     flights    instances from when they are issued until they are retired          flights.c
  *     wait       waits for ends                                                      wait.c

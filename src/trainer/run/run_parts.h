@@ -88,7 +88,7 @@ void tell_issuing(struct list *list, const struct task *task, uint32_t iteration
 void tell_issued(const struct list *list, const struct task *task, struct task_flight *flight);
 void tell_ended(const struct list *list, const struct task *task, const struct task_flight *flight);
 
-/* ---- jobs, and the threads that run them: job.c, thread.c -------------------------------------------------------- */
+/* ---- jobs, and the threads that run them: job.c, hostlane.c, thread.c -------------------------------------------- */
 
 struct job;
 
@@ -149,7 +149,7 @@ struct host_thread {
 
 void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
 
-/* ---- forwarders: job.c ------------------------------------------------------------------------------------------- */
+/* ---- forwarders: forwarder.c ------------------------------------------------------------------------------------- */
 
 /* A job that waits for the end of the instance's commands, the flight's `work`. */
 struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
