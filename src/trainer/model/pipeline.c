@@ -33,7 +33,7 @@ struct turns { /* the turns of one device, as far as they have been taken */
     const struct mesh *mesh;
     int pp_rank; /* the device's pipeline coordinate */
     int micros;  /* micro-batches of a step */
-    struct turn *items;
+    struct turn *turns;
     int n;
     int (*done)[COMPUTATIONS]; /* by stage: as note_done() counts */
 };
@@ -55,7 +55,7 @@ int due_micro(int (*const done)[COMPUTATIONS], const struct turn *turn)
 
 static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
-    struct turn *turn = &turns->items[turns->n];
+    struct turn *turn = &turns->turns[turns->n];
     turns->n++;
     *turn = (struct turn){.computation = computation, .stage = stage};
     turn->micro = due_micro(turns->done, turn);
@@ -136,7 +136,7 @@ static void take_oldest_weights(struct turns *turns)
     int down = turns->pp_rank, up = 2 * turns->mesh->pp - 1 - turns->pp_rank; /* the two stages */
     int owed[2] = {turns->done[down][WEIGHT_GRADIENT], turns->done[up][WEIGHT_GRADIENT]};
     for (int i = 0; i < turns->n; i++) {
-        const struct turn *turn = &turns->items[i];
+        const struct turn *turn = &turns->turns[i];
         bool has_input = turn->computation == INPUT_GRADIENT || turn->computation == BACKWARD;
         if (has_input && turn->micro >= owed[turn->stage == up]) {
             take_turn(turns, WEIGHT_GRADIENT, turn->stage);
@@ -244,7 +244,7 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
                             int *n_turns)
 {
     struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
-    turns.items = allocate((size_t)(MOST_TURNS * mesh->chunks * micros), sizeof *turns.items);
+    turns.turns = allocate((size_t)(MOST_TURNS * mesh->chunks * micros), sizeof *turns.turns);
     turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
     if (mesh->chunks < turn_order->chunks)
         one_forward_one_backward(&turns);
@@ -255,7 +255,7 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
     check_turns(&turns, turn_order);
     free(turns.done);
     *n_turns = turns.n;
-    return turns.items;
+    return turns.turns;
 }
 
 /* What reads the order `named`, a file or its text; NULL: it is neither, or no folder reads orders. */
@@ -309,7 +309,7 @@ static bool is_ready(const struct turn *turn, int last, int (*const done)[COMPUT
 }
 
 struct device_turns {
-    struct turn *items;
+    struct turn *turns;
     int n;
     int next; /* the first that has no place in the merged order yet */
 };
@@ -321,9 +321,9 @@ static size_t take_round(struct device_turns *devices, const struct mesh *mesh, 
 {
     size_t taken = 0;
     for (struct device_turns *device = devices; device < devices + mesh->pp; device++) {
-        if (device->next == device->n || !is_ready(&device->items[device->next], n_stages(mesh) - 1, done))
+        if (device->next == device->n || !is_ready(&device->turns[device->next], n_stages(mesh) - 1, done))
             continue;
-        round[taken++] = device->items[device->next];
+        round[taken++] = device->turns[device->next];
         device->next++;
     }
     for (size_t i = 0; i < taken; i++)
@@ -339,7 +339,7 @@ struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh
     struct turn *all = allocate(most, sizeof *all);
     struct device_turns *devices = allocate((size_t)mesh->pp, sizeof *devices);
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++) {
-        devices[pp_rank].items = pipeline_order(turn_order, mesh, pp_rank, micros, &devices[pp_rank].n);
+        devices[pp_rank].turns = pipeline_order(turn_order, mesh, pp_rank, micros, &devices[pp_rank].n);
         total += (size_t)devices[pp_rank].n;
     }
     while (taken < total) {
@@ -348,7 +348,7 @@ struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh
         taken += of_round;
     }
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++)
-        free(devices[pp_rank].items);
+        free(devices[pp_rank].turns);
     free(devices);
     free(done);
     *n_turns = taken;

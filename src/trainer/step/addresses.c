@@ -18,7 +18,7 @@
 
 /* Addresses that are in use, as ranges in ascending order.  Ranges that meet are made one. */
 struct used_ranges {
-    struct range *items; /* n of them; no two meet */
+    struct range *ranges; /* n of them; no two meet */
     size_t n, cap;
 };
 
@@ -55,8 +55,8 @@ struct address_map *open_address_map(const struct arena *arena)
 void close_address_map(struct address_map *map)
 {
     for (size_t i = 0; i < 2 * map->n_stretches; i++) {
-        free(map->nodes[i].covered.items);
-        free(map->nodes[i].touched.items);
+        free(map->nodes[i].covered.ranges);
+        free(map->nodes[i].touched.ranges);
         free(map->nodes[i].lives);
     }
     free(map->nodes);
@@ -73,7 +73,7 @@ static bool ends_before(const void *item, const void *key)
 /* The first range that ends at this address or at a higher one. */
 static size_t find_range(const struct used_ranges *used, size_t address)
 {
-    return lower_bound(&address, used->items, used->n, sizeof *used->items, ends_before);
+    return lower_bound(&address, used->ranges, used->n, sizeof *used->ranges, ends_before);
 }
 
 /* Adds a range.  Ranges that meet it become one with it. */
@@ -81,18 +81,18 @@ static void add_range(struct used_ranges *used, size_t begin, size_t end)
 {
     size_t at = find_range(used, begin);
     size_t next = at; /* the first range that lies wholly after the new one */
-    while (next < used->n && used->items[next].begin <= end) {
-        begin = MIN(begin, used->items[next].begin);
-        end = MAX(end, used->items[next].end);
+    while (next < used->n && used->ranges[next].begin <= end) {
+        begin = MIN(begin, used->ranges[next].begin);
+        end = MAX(end, used->ranges[next].end);
         next++;
     }
     if (next == at) { /* the new range meets no other */
-        used->items = insert_item(used->items, &used->n, &used->cap, at, sizeof *used->items);
+        used->ranges = insert_item(used->ranges, &used->n, &used->cap, at, sizeof *used->ranges);
     } else {
-        memmove(&used->items[at + 1], &used->items[next], (used->n - next) * sizeof *used->items);
+        memmove(&used->ranges[at + 1], &used->ranges[next], (used->n - next) * sizeof *used->ranges);
         used->n -= next - at - 1;
     }
-    used->items[at] = (struct range){begin, end};
+    used->ranges[at] = (struct range){begin, end};
 }
 
 /* The lowest address from `end` on at which a life does not lie across the border of two slabs. */
@@ -107,9 +107,9 @@ static size_t within_slab(size_t end, const struct life *life, size_t limit)
 static size_t free_of_ranges(const struct used_ranges *used, const struct life *life, size_t limit)
 {
     size_t at = life->arena_address;
-    for (size_t i = find_range(used, at); i < used->n && used->items[i].begin < at + life->bytes; i++) {
-        if (used->items[i].end > at)
-            at = within_slab(used->items[i].end, life, limit);
+    for (size_t i = find_range(used, at); i < used->n && used->ranges[i].begin < at + life->bytes; i++) {
+        if (used->ranges[i].end > at)
+            at = within_slab(used->ranges[i].end, life, limit);
     }
     return at;
 }
@@ -165,8 +165,8 @@ static void pass_on(struct address_map *map, size_t node)
     struct used_ranges *all = &map->nodes[node].covered;
     for (size_t child = 2 * node; child <= 2 * node + 1; child++)
         for (size_t i = 0; i < all->n; i++) {
-            add_range(&map->nodes[child].touched, all->items[i].begin, all->items[i].end);
-            add_range(&map->nodes[child].covered, all->items[i].begin, all->items[i].end);
+            add_range(&map->nodes[child].touched, all->ranges[i].begin, all->ranges[i].end);
+            add_range(&map->nodes[child].covered, all->ranges[i].begin, all->ranges[i].end);
         }
     all->n = 0;
 }

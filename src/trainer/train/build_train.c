@@ -21,7 +21,7 @@ struct train_build { /* the tapes of a step, and what its tasks are added with *
     struct builder *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
      * [((micro * stages + stage) * dp + dp_rank) * tp + tp_rank]. */
-    struct tape *items;
+    struct tape *tapes;
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
@@ -31,7 +31,7 @@ static struct tape *tape_at(const struct train_build *train_build, int stage, in
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &train_build->items[i * mesh->tp + tp_rank];
+    return &train_build->tapes[i * mesh->tp + tp_rank];
 }
 
 /* How many tapes a stage has of a micro-batch.  They are side by side, and tape k is of tensor-parallel rank
@@ -173,7 +173,7 @@ void build_train(struct trainer *trainer)
                                     trainer->micro_batch, trainer->seq_len);
     b.backward_wanted = true;
     size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_build train_build = {.trainer = trainer, .b = &b, .items = allocate(count, sizeof(struct tape))};
+    struct train_build train_build = {.trainer = trainer, .b = &b, .tapes = allocate(count, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_loss_totals(trainer);
     for (size_t i = 0; i < n; i++) {
@@ -191,6 +191,6 @@ void build_train(struct trainer *trainer)
     add_update(&b, losses, trainer->rank_losses);
     add_report(trainer);
     end_build(&b);
-    free(train_build.items);
+    free(train_build.tapes);
     free(turns);
 }
