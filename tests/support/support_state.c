@@ -169,7 +169,7 @@ static void fill_tensor(const struct stored *stored, const struct state_range *r
                         float *out)
 {
     const struct kept_tensor *kept = &stored->cut->tensors[tensor];
-    const struct param *param = &params_of(stored->model, range->rank)->params[kept->param];
+    const struct param *param = &params_of(stored->model, range->rank)->items[kept->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
     for (size_t k = 0; k < kept->n; k++) {

@@ -32,7 +32,7 @@ static void append_state(struct state *state, struct model *model, enum kept fir
 {
     for (enum kept role = first; role < end; role++)
         for (int i = 0; i < model->params->n; i++)
-            read_param(model, i, role, append(state, param_elements(&model->params->params[i])));
+            read_param(model, i, role, append(state, param_elements(&model->params->items[i])));
 }
 
 static void clear(struct tensor *tensor)
@@ -182,7 +182,7 @@ void expect_equal_replicas(const struct trainer *trainer, const char *words)
             float *values = allocate(count_elements(weight.value), sizeof *values);
             float **first = &seen[weight.cut.split == SPLIT_NONE ? 0 : tp_of(&trainer->mesh, rank)];
             read_tensor(weight.value, values);
-            for (size_t k = param_elements(&params_of(model, rank)->params[i]); k < count_elements(weight.value); k++)
+            for (size_t k = param_elements(&params_of(model, rank)->items[i]); k < count_elements(weight.value); k++)
                 if (values[k] != 0)
                     test_failed("%s: %s of rank %d: element %zu, padding, is %g\n", words, weight.value->name, rank, k,
                                 (double)values[k]);

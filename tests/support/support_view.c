@@ -81,7 +81,7 @@ int bar_at(const struct view *view, const char *lane, size_t nth, int *y)
     while (strcmp(trace->lanes[i].name, lane) != 0)
         i++;
     const struct view_row *row = row_of_lane(view, 0, i);
-    const struct bar *bar = trace->bars[i].bars;
+    const struct bar *bar = trace->bars[i].items;
     while (trace->records[bar->record].step != view->sight.anchor)
         bar++;
     *y = row->y + row->height / 2;
@@ -115,7 +115,7 @@ void expect_lit(const struct view *view)
         for (uint32_t lane = 0; lane < trace->header.n_lanes && dims; lane++) {
             size_t n = 0;
             for (size_t i = 0; i < trace->bars[lane].n; i++) {
-                if (!is_lit(view, k, trace->bars[lane].bars[i].record))
+                if (!is_lit(view, k, trace->bars[lane].items[i].record))
                     continue;
                 assert_below(n, highlight->lanes[lane].n);
                 assert_int_equal(highlight->lanes[lane].all[n], i);

@@ -76,7 +76,7 @@ static void print_plan_json(const struct trainer *trainer, struct list *const *a
 {
     const struct pass_reports passes = reports_of(trainer);
     json_t *plan = plan_json(trainer->pool, all, n);
-    json_object_set_new(plan, "passes", reports_json(passes.reports, passes.n));
+    json_object_set_new(plan, "passes", reports_json(passes.items, passes.n));
     if (simulation)
         json_object_set_new(plan, "simulation", simulation_json(simulation));
     json_dumpf(plan, stdout, JSON_COMPACT);
@@ -88,7 +88,7 @@ static void print_plan(const struct trainer *trainer, struct list *const *all, s
                        const struct simulation *simulation)
 {
     const struct pass_reports passes = reports_of(trainer);
-    print_reports(stdout, passes.reports, passes.n);
+    print_reports(stdout, passes.items, passes.n);
     if (plan_options.print || (!proof_options.verify && !simulation)) {
         print_task_counts(trainer->train_list);
         print_memory(stdout, trainer->pool, all, n);

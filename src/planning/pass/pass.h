@@ -155,7 +155,7 @@ void run_on_other_list(struct list *list, const struct costs *costs, const struc
 struct run_facts facts_of(const struct settings *settings);
 
 struct pass_reports {
-    struct pass_report *reports;
+    struct pass_report *items;
     size_t n;
 };
 struct pass_reports reports_of(const struct trainer *trainer); /* on the list for training */

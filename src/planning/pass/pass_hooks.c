@@ -45,7 +45,7 @@ static void rewrite(struct trainer *trainer, struct list *list)
     facts.trainer = trainer;
     if (list == trainer->train_list) {
         struct pass_reports *reports = allocate(1, sizeof *reports);
-        reports->reports = run_passes(list, costs_for(trainer), &facts, last_pass, &reports->n);
+        reports->items = run_passes(list, costs_for(trainer), &facts, last_pass, &reports->n);
         *folder_data_of(trainer, &module_pass) = reports;
     } else {
         run_on_other_list(list, costs_for(trainer), &facts);
@@ -56,14 +56,14 @@ static void rewrite(struct trainer *trainer, struct list *list)
 static void print_all_reports(struct trainer *trainer)
 {
     struct pass_reports reports = reports_of(trainer);
-    print_reports(stdout, reports.reports, reports.n);
+    print_reports(stdout, reports.items, reports.n);
 }
 
 static void free_all_reports(struct trainer *trainer)
 {
     struct pass_reports *reports = *folder_data_of(trainer, &module_pass);
     if (reports)
-        free_reports(reports->reports, reports->n);
+        free_reports(reports->items, reports->n);
     free(reports);
 }
 

@@ -14,14 +14,14 @@ static void make_places(struct uses *uses)
             uses->first[storage_id(&uses->tasks[i]->accesses[k]) + 1]++;
     for (size_t id = 0; id < uses->n_tensors; id++)
         uses->first[id + 1] += uses->first[id];
-    uses->uses = allocate(uses->first[uses->n_tensors] + 1, sizeof *uses->uses);
+    uses->items = allocate(uses->first[uses->n_tensors] + 1, sizeof *uses->items);
 }
 
 /* Adds a use; of accesses of one task to the same tensor all but the first add only their mode. */
 static void note_use(struct uses *uses, size_t position, const struct access *access)
 {
     size_t id = storage_id(access);
-    struct use *its_uses = &uses->uses[uses->first[id]];
+    struct use *its_uses = &uses->items[uses->first[id]];
     size_t n = uses->count[id];
     if (n > 0 && its_uses[n - 1].position == (int)position) {
         its_uses[n - 1].mode |= access->mode;
@@ -49,7 +49,7 @@ void free_uses(struct uses *uses)
     free(uses->tasks);
     free(uses->first);
     free(uses->count);
-    free(uses->uses);
+    free(uses->items);
     free(uses);
 }
 
@@ -58,7 +58,7 @@ struct use_range uses_of(const struct uses *uses, const struct tensor *tensor)
     size_t id = (size_t)tensor->storage->id;
     if (id >= uses->n_tensors)
         return (struct use_range){0};
-    return (struct use_range){.uses = &uses->uses[uses->first[id]], .n = uses->count[id]};
+    return (struct use_range){.uses = &uses->items[uses->first[id]], .n = uses->count[id]};
 }
 
 bool touches_bytes(const struct task *task, const struct tensor *tensor, enum access_mode mode)

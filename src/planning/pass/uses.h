@@ -26,7 +26,7 @@ struct uses {
     size_t n_tensors;    /* how many the pool had when the index was made */
     size_t *first;       /* by tensor: its uses are items[first] ... */
     size_t *count;       /* ... items[first + count - 1] */
-    struct use *uses;    /* all uses; those of one tensor are side by side */
+    struct use *items;   /* all uses; those of one tensor are side by side */
 };
 
 struct use_range { /* the uses of one tensor */

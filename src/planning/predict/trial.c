@@ -331,7 +331,7 @@ static bool needs_times(const struct pass_report *done)
 static bool some_need_times(struct pass_reports done)
 {
     for (size_t i = 0; i < done.n; i++)
-        if (needs_times(&done.reports[i]))
+        if (needs_times(&done.items[i]))
             return true;
     return false;
 }
@@ -340,7 +340,7 @@ static bool some_need_times(struct pass_reports done)
 static bool have_moved_updates(struct pass_reports done)
 {
     for (size_t i = 0; i < done.n; i++)
-        if (has_trait(done.reports[i].pass, MOVES_UPDATES) && !done.reports[i].declined)
+        if (has_trait(done.items[i].pass, MOVES_UPDATES) && !done.items[i].declined)
             return true;
     return false;
 }

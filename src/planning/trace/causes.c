@@ -79,8 +79,8 @@ static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint6
 
 struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
 {
-    uint64_t from = i > 0 ? bars->bars[i - 1].end : trace->records[0].start;
-    return gap_on_lane(trace, bars->bars[i].record, from);
+    uint64_t from = i > 0 ? bars->items[i - 1].end : trace->records[0].start;
+    return gap_on_lane(trace, bars->items[i].record, from);
 }
 
 /* Adds the parts of a gap, as far as they lie in the window of the steps, to the causes of a lane. */
@@ -100,7 +100,7 @@ static void fill_lane_causes(const struct trace *trace, const struct trace_steps
 {
     uint64_t free_from = 0;
     for (size_t i = 0; i < bars->n; i++) {
-        const struct bar *bar = &bars->bars[i];
+        const struct bar *bar = &bars->items[i];
         if (trace->tasks[bar->task].list != steps->list)
             continue;
         if (bar->start > MAX(free_from, steps->start) && free_from < steps->end) {

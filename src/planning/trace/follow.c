@@ -263,7 +263,7 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
     const struct trace_edge *edge;
     int64_t last = trace_last_producer(trace, record->task, record->step, SIZE_MAX, &edge);
     if (bars->n > 0)
-        running->since = MAX(running->since, bars->bars[bars->n - 1].end);
+        running->since = MAX(running->since, bars->items[bars->n - 1].end);
     if (last != NONE)
         running->since = MAX(running->since, trace->records[last].end);
     return true;

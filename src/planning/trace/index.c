@@ -39,7 +39,7 @@ size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock)
 size_t first_bar_in(const struct bars *bars, uint64_t clock)
 {
     size_t i = first_bar_from(bars, clock);
-    return i > 0 && bars->bars[i - 1].end > clock ? i - 1 : i;
+    return i > 0 && bars->items[i - 1].end > clock ? i - 1 : i;
 }
 
 static bool has_earlier_record(const void *item, const void *key)
@@ -52,13 +52,13 @@ static bool has_earlier_record(const void *item, const void *key)
 size_t bar_of(const struct trace *trace, size_t record)
 {
     const struct bars *bars = &trace->bars[trace->tasks[trace->records[record].task].lane];
-    return lower_bound(&record, bars->bars, bars->n, sizeof *bars->bars, has_earlier_record);
+    return lower_bound(&record, bars->items, bars->n, sizeof *bars->items, has_earlier_record);
 }
 
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to)
 {
     size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
-    return i < end ? busy_from_to(&bars->bars[i], &bars->bars[end - 1], from, to) : 0;
+    return i < end ? busy_from_to(&bars->items[i], &bars->items[end - 1], from, to) : 0;
 }
 
 uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t from, uint64_t to)
@@ -215,7 +215,7 @@ static void take_pause(struct trace *trace, const struct trace_record *record, s
         const struct bars *bars = &trace->bars[i];
         size_t n = first_bar_from(bars, record->queued);
         if (n > 0)
-            pause.start = MAX(pause.start, bars->bars[n - 1].end);
+            pause.start = MAX(pause.start, bars->items[n - 1].end);
     }
     if (pause.start == 0 || pause.start >= record->queued)
         return;
@@ -243,7 +243,7 @@ static void forget_records(struct trace *trace, size_t first)
         return;
     for (size_t i = 0; i < trace->header.n_lanes; i++) {
         struct bars *bars = &trace->bars[i];
-        while (bars->n && bars->bars[bars->n - 1].record >= first)
+        while (bars->n && bars->items[bars->n - 1].record >= first)
             bars->n--;
     }
     for (size_t i = 0; i < trace->header.n_tasks; i++) {
@@ -255,8 +255,8 @@ static void forget_records(struct trace *trace, size_t first)
 
 static void take_bar(struct bars *bars, const struct trace_record *record, size_t nth)
 {
-    GROW(bars->bars, bars->cap, bars->n + 1);
-    struct bar *bar = &bars->bars[bars->n++];
+    GROW(bars->items, bars->cap, bars->n + 1);
+    struct bar *bar = &bars->items[bars->n++];
     *bar = (struct bar){.start = record->start, .end = record->end, .record = (uint32_t)nth, .task = record->task};
     if (bars->n > 1) {
         const struct bar *before = bar - 1;

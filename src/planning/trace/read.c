@@ -171,7 +171,7 @@ void free_trace(struct trace *trace)
 {
     if (trace->bars)
         for (size_t i = 0; i < trace->header.n_lanes; i++) {
-            free(trace->bars[i].bars);
+            free(trace->bars[i].items);
             free(trace->bars[i].starts);
         }
     if (trace->runs)

@@ -75,22 +75,22 @@ static uint64_t done_of(const struct trace_step *step) { return step->done ? ste
 /* Does step i of the table come directly after step i - 1, with no number between them? */
 static bool follows_directly(const struct trace_steps *steps, size_t i)
 {
-    return i > 0 && steps->steps[i].step == steps->steps[i - 1].step + 1;
+    return i > 0 && steps->items[i].step == steps->items[i - 1].step + 1;
 }
 
 struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
 {
-    struct trace_steps steps = {.list = list, .steps = trace->steps[list].steps, .n = trace->steps[list].n};
+    struct trace_steps steps = {.list = list, .items = trace->steps[list].steps, .n = trace->steps[list].n};
     size_t whole = steps.n;
-    while (whole > 1 && steps.steps[whole - 1].step > trace->whole_step)
+    while (whole > 1 && steps.items[whole - 1].step > trace->whole_step)
         whole--;
     steps.first = whole > 1;
     steps.counted = whole - steps.first;
     if (steps.counted == 0)
         return steps;
     for (size_t i = steps.first; i < whole; i++)
-        steps.end = MAX(steps.end, done_of(&steps.steps[i]));
-    steps.start = follows_directly(&steps, steps.first) ? done_of(&steps.steps[0]) : steps.steps[steps.first].start;
+        steps.end = MAX(steps.end, done_of(&steps.items[i]));
+    steps.start = follows_directly(&steps, steps.first) ? done_of(&steps.items[0]) : steps.items[steps.first].start;
     steps.start = MIN(steps.start, steps.end);
     return steps;
 }
@@ -100,14 +100,14 @@ bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps
     const struct trace_record *record = &trace->records[nth];
     if (steps->counted == 0 || trace->tasks[record->task].list != steps->list)
         return false;
-    const struct trace_step *first = &steps->steps[steps->first];
+    const struct trace_step *first = &steps->items[steps->first];
     const struct trace_step *last = first + steps->counted - 1;
     return record->step >= first->step && record->step <= last->step;
 }
 
 static double length_of_step(const struct trace_steps *steps, size_t i)
 {
-    const struct trace_step *step = &steps->steps[i];
+    const struct trace_step *step = &steps->items[i];
     return (double)(step->end - step->start);
 }
 
@@ -118,8 +118,8 @@ static double period_of_step(const struct trace_steps *steps, size_t i)
 {
     if (!follows_directly(steps, i))
         return length_of_step(steps, i);
-    uint64_t from = done_of(&steps->steps[i - 1]);
-    uint64_t end = done_of(&steps->steps[i]);
+    uint64_t from = done_of(&steps->items[i - 1]);
+    uint64_t end = done_of(&steps->items[i]);
     return end >= from ? (double)(end - from) : -(double)(from - end);
 }
 
@@ -203,7 +203,7 @@ static void look_beside(const struct trace *trace, const struct trace_record *up
     uint32_t list = trace->tasks[update->task].list;
     uint64_t ns = 0;
     for (size_t i = first_bar_in(bars, update->start); i < bars->n; i++) {
-        const struct trace_record *other = &trace->records[bars->bars[i].record];
+        const struct trace_record *other = &trace->records[bars->items[i].record];
         bool same_step = is_of_same_step(trace, update, other);
         bool is_work = same_step || is_of_later_step(trace, update, other);
         if (!is_work || trace->tasks[other->task].list != list || other->end == other->start)
@@ -341,14 +341,14 @@ static int64_t find_predecessor(const struct trace *trace, int64_t i)
     const struct bars *lane = &trace->bars[trace->tasks[record->task].lane];
     const struct trace_edge *edge;
     size_t bar = bar_of(trace, (size_t)i);
-    int64_t by_lane = bar > 0 ? (int64_t)lane->bars[bar - 1].record : NONE;
+    int64_t by_lane = bar > 0 ? (int64_t)lane->items[bar - 1].record : NONE;
     int64_t by_edge = trace_last_producer(trace, record->task, record->step, (size_t)i, &edge);
     return later_end(trace, by_lane, by_edge);
 }
 
 struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step)
 {
-    const struct trace_step *here = &steps->steps[step];
+    const struct trace_step *here = &steps->items[step];
     struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
     if (follows_directly(steps, step) && done_of(here - 1) < path.end)
         path.start = done_of(here - 1);

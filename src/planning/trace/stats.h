@@ -24,7 +24,7 @@ uint32_t find_trace_list(const struct trace *trace, const char *path, const char
  * nor do steps at the end that are not whole. */
 struct trace_steps {
     uint32_t list;
-    const struct trace_step *steps; /* the steps of the trace */
+    const struct trace_step *items; /* the steps of the trace */
     size_t n;
     size_t first, counted; /* the steps that count are items[first .. first + counted) */
     uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */

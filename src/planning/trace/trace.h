@@ -38,7 +38,7 @@ struct bar {             /* a record on its lane */
 };
 
 struct bars { /* all bars of a lane, in the order of records */
-    struct bar *bars;
+    struct bar *items;
     uint64_t *starts; /* [n] those of the bars, alone, so that a search among them misses fewer caches */
     size_t n, cap, cap_starts;
 };

@@ -114,10 +114,10 @@ static bool has_feed(const struct trace *trace, uint32_t list)
 
 static void print_steps(const struct trace *trace, const struct trace_steps *steps, double period_ns)
 {
-    const struct trace_step *first = &steps->steps[steps->first];
+    const struct trace_step *first = &steps->items[steps->first];
     const struct trace_step *last = first + steps->counted - 1;
-    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", steps->steps[0].step,
-           steps->steps[steps->n - 1].step, first->step, last->step,
+    printf("steps    %" PRIu32 " to %" PRIu32 ", measured %" PRIu32 " to %" PRIu32 "%s\n", steps->items[0].step,
+           steps->items[steps->n - 1].step, first->step, last->step,
            steps->n == 1 ? " (the only one, warm-up included)" : "");
     print_line(stdout, "step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)",
                period_ns / 1e6, trace_period_ns(steps) / 1e6);
@@ -200,7 +200,7 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured = json_object();
-        json_object_set_new(measured, "first_step", json_integer((json_int_t)steps->steps[steps->first].step));
+        json_object_set_new(measured, "first_step", json_integer((json_int_t)steps->items[steps->first].step));
         json_object_set_new(measured, "steps", json_integer((json_int_t)steps->counted));
         json_object_set_new(measured, "step_ms", json_real(trace_length_ns(steps) / 1e6));
         json_object_set_new(measured, "period_ms", json_real(period_ns / 1e6));

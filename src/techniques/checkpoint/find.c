@@ -121,7 +121,7 @@ struct entry {
     struct problem *problem; /* why it is not a complete checkpoint; NULL: it is one */
 };
 struct entries {
-    struct entry *entries; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
+    struct entry *items; /* sorted: the newest first, and at the end those with a problem, whose session is 0 */
     size_t n, cap;
 };
 
@@ -165,24 +165,24 @@ static struct entries collect_checkpoints(const char *folder)
         const char *digits = step_in_name(found->d_name);
         if (!digits)
             continue;
-        GROW(all.entries, all.cap, all.n + 1);
-        struct entry *entry = &all.entries[all.n++];
+        GROW(all.items, all.cap, all.n + 1);
+        struct entry *entry = &all.items[all.n++];
         *entry = (struct entry){.path = join_path(folder, found->d_name), .step = (uint32_t)strtoul(digits, NULL, 10)};
         entry->problem = attempt(read_entry, entry);
     }
     if (directory)
         closedir(directory);
-    SORT(all.entries, all.n, newest_first);
+    SORT(all.items, all.n, newest_first);
     return all;
 }
 
 static void free_entries(struct entries *all)
 {
     for (size_t i = 0; i < all->n; i++) {
-        free(all->entries[i].path);
-        free(all->entries[i].problem);
+        free(all->items[i].path);
+        free(all->items[i].problem);
     }
-    free(all->entries);
+    free(all->items);
 }
 
 /* See find_checkpoint().  *code: the exit code for NULL, which is that of the first checkpoint that was passed over. */
@@ -193,15 +193,15 @@ static char *find_newest(const char *path, enum exit_code *code)
         return copy_string(path);
     struct entries all = collect_checkpoints(path);
     *code = EXIT_IO;
-    if (all.n && all.entries[0].problem)
-        *code = all.entries[0].problem->code;
+    if (all.n && all.items[0].problem)
+        *code = all.items[0].problem->code;
     bool passes_over = false;
     for (size_t i = 0; i < all.n; i++) {
-        if (all.entries[i].problem) {
-            warn("%s is passed over: %s", all.entries[i].path, all.entries[i].problem->sentence);
+        if (all.items[i].problem) {
+            warn("%s is passed over: %s", all.items[i].path, all.items[i].problem->sentence);
             passes_over = true;
         } else if (!found) {
-            found = copy_string(all.entries[i].path);
+            found = copy_string(all.items[i].path);
         }
     }
     if (found && passes_over)
@@ -224,7 +224,7 @@ char **all_checkpoints(const char *path, size_t *n)
     *n = MAX(all.n, 1);
     char **paths = allocate(*n, sizeof *paths);
     for (size_t i = 0; i < *n; i++)
-        paths[i] = copy_string(all.n ? all.entries[i].path : path);
+        paths[i] = copy_string(all.n ? all.items[i].path : path);
     free_entries(&all);
     return paths;
 }
@@ -287,7 +287,7 @@ struct checkpoint *open_checkpoint_or_model(const char *path) { return open_from
 int64_t last_session(const char *folder)
 {
     struct entries all = collect_checkpoints(folder);
-    int64_t last = all.n ? all.entries[0].session : 0;
+    int64_t last = all.n ? all.items[0].session : 0;
     free_entries(&all);
     return last;
 }
@@ -296,7 +296,7 @@ void prune_checkpoints(const char *folder, int64_t session, int64_t keep)
 {
     struct entries all = collect_checkpoints(folder);
     for (size_t i = 0; i < all.n; i++)
-        if (!all.entries[i].problem && (all.entries[i].session < session || (keep != KEEP_ALL && (int64_t)i >= keep)))
-            remove_folder(all.entries[i].path);
+        if (!all.items[i].problem && (all.items[i].session < session || (keep != KEEP_ALL && (int64_t)i >= keep)))
+            remove_folder(all.items[i].path);
     free_entries(&all);
 }

@@ -37,11 +37,11 @@ struct read_window {         /* adjacent tasks of one device, which read the sam
     size_t n, cap;
 };
 struct tensors {
-    struct tensor **tensors;
+    struct tensor **items;
     size_t n, cap;
 };
 struct windows {
-    struct read_window **windows;
+    struct read_window **items;
     size_t n, cap;
 };
 struct survey { /* what the pass finds in the list */
@@ -81,8 +81,8 @@ static bool is_replica(const struct survey *survey, const struct tensor *storage
 
 static void add_window(struct windows *windows, struct read_window *window)
 {
-    GROW(windows->windows, windows->cap, windows->n + 1);
-    windows->windows[windows->n++] = window;
+    GROW(windows->items, windows->cap, windows->n + 1);
+    windows->items[windows->n++] = window;
 }
 
 static struct read_window *begin_window(struct survey *survey, struct tensor *replica)
@@ -102,7 +102,7 @@ static struct read_window *begin_window(struct survey *survey, struct tensor *re
 static void add_to_window(struct survey *survey, struct task *task, struct tensor *replica)
 {
     const struct windows *of_device = &survey->device_windows[replica->device->index];
-    struct read_window *window = of_device->n ? of_device->windows[of_device->n - 1] : NULL;
+    struct read_window *window = of_device->n ? of_device->items[of_device->n - 1] : NULL;
     if (!window || window->replica != replica)
         window = begin_window(survey, replica);
     if (window->n == 0 || window->readers[window->n - 1] != task) {
@@ -123,8 +123,8 @@ static bool is_of_update(const struct task *task)
 
 static void add_tensor(struct tensors *tensors, struct tensor *tensor)
 {
-    GROW(tensors->tensors, tensors->cap, tensors->n + 1);
-    tensors->tensors[tensors->n++] = tensor;
+    GROW(tensors->items, tensors->cap, tensors->n + 1);
+    tensors->items[tensors->n++] = tensor;
 }
 
 /* Lists the shards, and then the replicas whose values they keep: is_replica() asks for the shards. */
@@ -175,22 +175,22 @@ static void free_survey(struct survey *survey)
 {
     int n_devices = survey->list->pool->machine->n_devices;
     for (size_t i = 0; i < survey->all.n; i++) {
-        struct read_window *window = survey->all.windows[i];
+        struct read_window *window = survey->all.items[i];
         free(window->readers);
         free(window);
     }
     for (size_t i = 0; i < survey->n_tensors; i++) {
-        free(survey->shards[i].tensors);
-        free(survey->replicas[i].tensors);
-        free(survey->windows[i].windows);
+        free(survey->shards[i].items);
+        free(survey->replicas[i].items);
+        free(survey->windows[i].items);
     }
     for (int d = 0; d <= n_devices; d++)
-        free(survey->device_windows[d].windows);
+        free(survey->device_windows[d].items);
     free(survey->shards);
     free(survey->replicas);
     free(survey->windows);
     free(survey->device_windows);
-    free(survey->all.windows);
+    free(survey->all.items);
     free(survey->dropped);
 }
 
@@ -205,12 +205,12 @@ static size_t collect_peers(const struct survey *survey, const struct read_windo
     const struct tensors *replicas = replicas_like(survey, replica);
     size_t n = 0;
     for (size_t i = 0; i < replicas->n; i++) {
-        const struct tensor *tensor = replicas->tensors[i];
+        const struct tensor *tensor = replicas->items[i];
         const struct windows *windows = &survey->windows[tensor->id];
         bool is_same = tensor->replica.begin == replica->replica.begin && tensor->bytes == replica->bytes;
         if (!is_same || window->nth_of_replica >= windows->n)
             continue;
-        peers[n] = windows->windows[window->nth_of_replica];
+        peers[n] = windows->items[window->nth_of_replica];
         n++;
     }
     return n;
@@ -223,7 +223,7 @@ static struct task *first_reader(const struct survey *survey, struct read_window
     for (size_t i = 0; i < n; i++) {
         const struct windows *windows = &survey->device_windows[peers[i]->replica->device->index];
         size_t position = peers[i]->nth_on_device;
-        const struct read_window *earlier = windows->windows[position - MIN(AHEAD, position)];
+        const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
         if (!first || earlier->readers[0]->index < first->index)
             first = earlier->readers[0];
     }
@@ -245,7 +245,7 @@ static void share_shard(struct survey *survey, struct read_window *const *peers,
 {
     struct pool *pool = survey->list->pool;
     const struct tensor *replica = peers[0]->replica;
-    struct tensor *shard = shards_of(survey, replica)->tensors[k];
+    struct tensor *shard = shards_of(survey, replica)->items[k];
     size_t begin = MAX(shard->replica.begin, replica->replica.begin);
     size_t end = MIN(shard->replica.begin + shard->bytes, replica->replica.begin + replica->bytes);
     if (begin >= end)
@@ -311,7 +311,7 @@ static struct tensor *part_of_shard(const struct survey *survey, const struct te
     const struct tensors *shards = shards_of(survey, tensor->storage);
     size_t begin = tensor->storage->replica.begin + tensor->offset;
     for (size_t i = 0; i < shards->n; i++) {
-        struct tensor *shard = shards->tensors[i];
+        struct tensor *shard = shards->items[i];
         bool has_it = shard->replica.begin <= begin && begin + tensor->bytes <= shard->replica.begin + shard->bytes;
         size_t at = begin - shard->replica.begin;
         if (shard->device == tensor->device && has_it)
@@ -401,8 +401,8 @@ static void link_windows(struct survey *survey)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 1; i < survey->windows[id].n; i++) {
-            struct read_window *before = survey->windows[id].windows[i - 1];
-            const struct read_window *window = survey->windows[id].windows[i];
+            struct read_window *before = survey->windows[id].items[i - 1];
+            const struct read_window *window = survey->windows[id].items[i];
             before->gathered->extra.later_copy = window->gathered;
         }
 }
@@ -412,7 +412,7 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
 {
     for (size_t id = 0; id < survey->n_tensors; id++)
         for (size_t i = 0; i < survey->replicas[id].n; i++)
-            make_transient(edit, survey->replicas[id].tensors[i]);
+            make_transient(edit, survey->replicas[id].items[i]);
 }
 
 static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
@@ -430,7 +430,7 @@ static bool run_gather(struct list *list, const struct costs *costs, const struc
     update_shards(&survey, edit);
     drop_copies(&survey, edit, n);
     for (size_t i = 0; i < survey.all.n; i++) {
-        struct read_window *window = survey.all.windows[i];
+        struct read_window *window = survey.all.items[i];
         if (!window->gathered)
             gather_peers(&survey, edit, window);
     }

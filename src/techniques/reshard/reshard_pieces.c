@@ -74,9 +74,9 @@ static void set_box(struct piece *piece, size_t first, size_t n, size_t rows, si
 /* The part of the tensor that the rank has.  A parameter that is not cut, or cut into one, is a single stretch. */
 static struct part part_of_rank(const struct model *model, const struct kept_tensor *tensor, int rank)
 {
-    const struct cut *cut = &params_of(model, rank)->params[tensor->param].cut;
+    const struct cut *cut = &params_of(model, rank)->items[tensor->param].cut;
     struct part part =
-        part_of(cut, model->params->params[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
+        part_of(cut, model->params->items[tensor->param].shape, tp_of(model->mesh, rank), model->mesh->tp);
     if (part.begin == 0 && part.end == part.length)
         part = (struct part){
             .stretches = 1, .length = tensor_elements(tensor), .begin = 0, .end = tensor_elements(tensor)};
@@ -123,7 +123,7 @@ static size_t cut_piece(struct piece *piece, const struct rank_part *rank_part, 
 
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held)
 {
-    const struct param *param = &params_of(model, rank)->params[tensor->param];
+    const struct param *param = &params_of(model, rank)->items[tensor->param];
     const struct cut *cut = &param->cut;
     if (cut->split == SPLIT_NONE && tp_of(model->mesh, rank) > 0)
         return;
@@ -174,7 +174,7 @@ static struct cut_tensors *collect_kept_tensors(const struct params *params, con
         for (int role = 0; role < KEPT_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {
                 int param = params->units[unit].first_param + i;
-                cut->tensors[cut->n++] = make_kept_tensor(&params->params[param], param, unit, (enum kept)role);
+                cut->tensors[cut->n++] = make_kept_tensor(&params->items[param], param, unit, (enum kept)role);
             }
     return cut;
 }

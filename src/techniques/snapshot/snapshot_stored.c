@@ -18,15 +18,15 @@ struct arrival {
     int before; /* the arrival in the same storage before this one, or NONE */
 };
 struct arrivals {
-    struct arrival *arrivals;
+    struct arrival *items;
     size_t n, cap;
     int *last; /* by storage: its last arrival, or NONE */
 };
 
 static bool has_arrived(const struct arrivals *arrivals, const struct tensor *tensor)
 {
-    for (int i = arrivals->last[tensor->storage->id]; i != NONE; i = arrivals->arrivals[i].before)
-        if (arrivals->arrivals[i].begin < tensor->offset + tensor->bytes && tensor->offset < arrivals->arrivals[i].end)
+    for (int i = arrivals->last[tensor->storage->id]; i != NONE; i = arrivals->items[i].before)
+        if (arrivals->items[i].begin < tensor->offset + tensor->bytes && tensor->offset < arrivals->items[i].end)
             return true;
     return false;
 }
@@ -34,11 +34,11 @@ static bool has_arrived(const struct arrivals *arrivals, const struct tensor *te
 static void note_arrival(struct arrivals *arrivals, const struct tensor *storage, size_t begin, size_t end)
 {
     int *last = &arrivals->last[storage->id];
-    for (int i = *last; i != NONE; i = arrivals->arrivals[i].before)
-        if (arrivals->arrivals[i].begin <= begin && end <= arrivals->arrivals[i].end)
+    for (int i = *last; i != NONE; i = arrivals->items[i].before)
+        if (arrivals->items[i].begin <= begin && end <= arrivals->items[i].end)
             return;
-    GROW(arrivals->arrivals, arrivals->cap, arrivals->n + 1);
-    struct arrival *new = &arrivals->arrivals[arrivals->n++];
+    GROW(arrivals->items, arrivals->cap, arrivals->n + 1);
+    struct arrival *new = &arrivals->items[arrivals->n++];
     *new = (struct arrival){.begin = begin, .end = end, .before = *last};
     *last = (int)arrivals->n - 1;
 }
@@ -51,9 +51,9 @@ static void follow_copy(struct arrivals *arrivals, const struct task *copy)
     const struct tensor *to = copy_target(copy), *from = copy_source(copy);
     if (copy->role == ROLE_BROADCAST)
         note_arrival(arrivals, to->storage, to->offset, to->offset + to->bytes);
-    for (int i = arrivals->last[from->storage->id]; i != NONE; i = arrivals->arrivals[i].before) {
-        size_t begin = MAX(arrivals->arrivals[i].begin, from->offset);
-        size_t end = MIN(arrivals->arrivals[i].end, from->offset + from->bytes);
+    for (int i = arrivals->last[from->storage->id]; i != NONE; i = arrivals->items[i].before) {
+        size_t begin = MAX(arrivals->items[i].begin, from->offset);
+        size_t end = MIN(arrivals->items[i].end, from->offset + from->bytes);
         if (begin < end)
             note_arrival(arrivals, to->storage, to->offset + begin - from->offset, to->offset + end - from->offset);
     }
@@ -99,7 +99,7 @@ size_t *bytes_to_store(struct task *const *tasks, size_t n, const struct pool *p
         if (is_update && !reads_what_was_sent(&arrivals, tasks[i]))
             bytes[i] = state_bytes(tasks[i], pool->machine->host->alignment);
     }
-    free(arrivals.arrivals);
+    free(arrivals.items);
     free(arrivals.last);
     return bytes;
 }

@@ -83,8 +83,8 @@ static bool may_close(const struct gaps *gaps, const struct tensor *tensor, int 
 static struct gap *add_gap(struct gaps *gaps, struct tensor *tensor, size_t uses_before, int begin, int end)
 {
     const struct use_range found = uses_of(gaps->uses, tensor);
-    GROW(gaps->gaps, gaps->cap, gaps->n + 1);
-    struct gap *gap = &gaps->gaps[gaps->n++];
+    GROW(gaps->items, gaps->cap, gaps->n + 1);
+    struct gap *gap = &gaps->items[gaps->n++];
     *gap = (struct gap){
         .tensor = tensor,
         .device = tensor->device,
@@ -126,7 +126,7 @@ static void add_gaps_of(struct gaps *gaps, struct tensor *tensor)
 static void open_lanes_up(const struct gaps *gaps)
 {
     for (size_t i = 0; i < gaps->n; i++)
-        lane_for(gaps->list->pool->machine, gaps->gaps[i].device, LANE_UPLOAD, FOR_SWAP);
+        lane_for(gaps->list->pool->machine, gaps->items[i].device, LANE_UPLOAD, FOR_SWAP);
 }
 
 static int by_begin(const void *left, const void *right)
@@ -151,7 +151,7 @@ struct gaps collect_gaps(struct list *list, const struct costs *costs, unsigned 
             add_gaps_of(&gaps, tensor);
     }
     open_lanes_up(&gaps);
-    SORT(gaps.gaps, gaps.n, by_begin);
+    SORT(gaps.items, gaps.n, by_begin);
     return gaps;
 }
 
@@ -159,14 +159,14 @@ void free_gaps(struct gaps *gaps)
 {
     free_forecast(&gaps->bare);
     free_uses(gaps->uses);
-    free(gaps->gaps);
+    free(gaps->items);
 }
 
 struct fate *keep_all(const struct gaps *gaps)
 {
     struct fate *fates = allocate(gaps->n + 1, sizeof *fates);
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gaps[i];
+        const struct gap *gap = &gaps->items[i];
         fates[i] = (struct fate){.gap = gap, .action = KEEP_TENSOR, .begin = gap->begin, .end = gap->end};
     }
     return fates;
@@ -179,7 +179,7 @@ struct phase {
     bool backward;
 };
 struct phases { /* a device's phases, in list order; the caller frees the array */
-    struct phase *phases;
+    struct phase *items;
     int n;
 };
 
@@ -196,7 +196,7 @@ static bool begins_phase(const struct task *last, const struct task *task, enum 
 /* Tasks of the device that follow one another, and of which none begins another phase, are one phase. */
 static struct phases collect_phases(const struct uses *uses, const struct device *device, enum phase_kind kind)
 {
-    struct phases phases = {.phases = allocate(uses->n + 1, sizeof *phases.phases)};
+    struct phases phases = {.items = allocate(uses->n + 1, sizeof *phases.items)};
     const struct task *last = NULL;
     for (int i = 0; i < (int)uses->n; i++) {
         const struct task *task = uses->tasks[i];
@@ -204,10 +204,10 @@ static struct phases collect_phases(const struct uses *uses, const struct device
         if (task->lane != device->lanes[LANE_COMPUTE] || number < 0)
             continue;
         if (!last || begins_phase(last, task, kind)) {
-            phases.phases[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
+            phases.items[phases.n] = (struct phase){.first = i, .backward = task->role == ROLE_BACKWARD};
             phases.n++;
         }
-        phases.phases[phases.n - 1].last = i;
+        phases.items[phases.n - 1].last = i;
         last = task;
     }
     return phases;
@@ -217,7 +217,7 @@ static struct phases collect_phases(const struct uses *uses, const struct device
 static int phase_at(const struct phases *phases, int position)
 {
     int i = 0;
-    while (i < phases->n && phases->phases[i].last < position)
+    while (i < phases->n && phases->items[i].last < position)
         i++;
     return i;
 }
@@ -227,8 +227,8 @@ static int phase_at(const struct phases *phases, int position)
 static void come_back_during(const struct phases *phases, int back, struct fate *fate)
 {
     fate->in = fate->end;
-    if (back >= 0 && phases->phases[back].last > fate->begin)
-        fate->in = MAX(phases->phases[back].first, fate->begin + 1);
+    if (back >= 0 && phases->items[back].last > fate->begin)
+        fate->in = MAX(phases->items[back].first, fate->begin + 1);
 }
 
 /* State leaves right after its last use, and comes back in the phase before its reader's. */
@@ -248,13 +248,13 @@ static bool set_data_positions(const struct phases *phases, struct fate *fate)
     int made = phase_at(phases, (int)maker->index);
     int before_reader = phase_at(phases, fate->end) - 1;
     int back = before_reader; /* becomes the last backward before the reader's phase, if there is one after `made` */
-    while (back > made && !phases->phases[back].backward)
+    while (back > made && !phases->items[back].backward)
         back--;
     if (back <= made)
         back = before_reader;
     fate->out = fate->begin;
     if (made + 1 < phases->n)
-        fate->out = MAX(phases->phases[made + 1].last, fate->begin);
+        fate->out = MAX(phases->items[made + 1].last, fate->begin);
     come_back_during(phases, back, fate);
     return fate->in > fate->out && maker->role == ROLE_FORWARD && made + 1 <= back;
 }
@@ -277,8 +277,8 @@ static bool choose_by_phases(const struct gaps *gaps, struct fate *fates, const 
         fate->action = swapped ? SWAP_TENSOR : KEEP_TENSOR;
         any_swapped |= swapped;
     }
-    free(data.phases);
-    free(state.phases);
+    free(data.items);
+    free(state.items);
     return any_swapped;
 }
 

@@ -148,7 +148,7 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
     swapper.fates = keep_all(&swapper.gaps);
     swapper.gap_facts = allocate(swapper.gaps.n + 1, sizeof *swapper.gap_facts);
     for (size_t i = 0; i < swapper.gaps.n; i++)
-        swapper.gap_facts[i] = look_at_gap(&swapper, &swapper.gaps.gaps[i]);
+        swapper.gap_facts[i] = look_at_gap(&swapper, &swapper.gaps.items[i]);
     fill_moves(&swapper);
     collect_decisions(&swapper);
     return swapper;

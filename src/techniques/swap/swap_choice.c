@@ -108,7 +108,7 @@ static int *set_actions(struct swapper *swapper, const option_byte *choice)
     int *first_reader = allocate(gaps->uses->n_tensors, sizeof *first_reader);
     fill_none(first_reader, gaps->uses->n_tensors);
     for (size_t i = 0; i < gaps->n; i++) {
-        const struct gap *gap = &gaps->gaps[i];
+        const struct gap *gap = &gaps->items[i];
         enum action action = action_of(swapper, &swapper->gap_facts[i], choice);
         int *since = &first_reader[gap->tensor->id];
         if (*since != NONE && *since <= gap->begin)
@@ -180,9 +180,9 @@ static struct span *estimate_spans(const struct gaps *gaps, const struct uses *u
 static void shrink_closed_gaps(const struct gaps *gaps, const int *new_position, struct span *spans)
 {
     for (size_t i = 0; i < gaps->n; i++) {
-        if (!gaps->gaps[i].may_close)
+        if (!gaps->items[i].may_close)
             continue;
-        int begin = new_position[gaps->gaps[i].begin], end = new_position[gaps->gaps[i].end];
+        int begin = new_position[gaps->items[i].begin], end = new_position[gaps->items[i].end];
         if (end == begin + 1) {
             spans[end].start = spans[begin].end;
             spans[end].end = spans[begin].end;

@@ -42,7 +42,7 @@ struct gaps { /* all gaps of a list */
     struct forecast bare; /* the forecast for the list as the pass finds it */
     struct uses *uses;    /* the uses in that list */
     unsigned classes;     /* the classes of tensors that may leave */
-    struct gap *gaps;     /* n gaps, sorted by `begin` */
+    struct gap *items;    /* n gaps, sorted by `begin` */
     size_t n, cap;
 };
 

@@ -316,13 +316,13 @@ static json_t *bench_training(struct bench *bench)
     fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
     const struct pass_reports passes = reports_of(trainer);
-    print_reports(bench->text, passes.reports, passes.n);
+    print_reports(bench->text, passes.items, passes.n);
     json_t *train = json_object();
     json_object_set_new(train, "model", json_string(word_of("model", bench->settings->preset)));
     json_object_set_new(train, "ms_per_step", json_real(1e3 * step.seconds));
     json_object_set_new(train, "tokens_per_s", json_real(tokens / step.seconds));
     json_object_set_new(train, "share_of_peak", number_json(step.share));
-    json_object_set_new(train, "passes", reports_json(passes.reports, passes.n));
+    json_object_set_new(train, "passes", reports_json(passes.items, passes.n));
     free_trainer(trainer);
     return train;
 }

@@ -92,7 +92,7 @@ static const struct column columns[] = {{"queues", "queues", CELL_COUNT, 6, 0},
 
 static const struct pass_report *broadcast_report(const struct trainer *trainer)
 {
-    const struct pass_report *report = reports_of(trainer).reports;
+    const struct pass_report *report = reports_of(trainer).items;
     while (strcmp(report->pass->name, "broadcast") != 0)
         report++;
     if (report->declined)

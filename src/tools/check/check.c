@@ -55,7 +55,7 @@ static void compare_params(struct checker *checker, const char *prefix, enum kep
 {
     struct model *model = checker->trainer->model;
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, role, values);
         values = transpose_conv1d(param, values, OURS_TO_FILE);

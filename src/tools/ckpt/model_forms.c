@@ -26,7 +26,7 @@ void export_safetensors(struct checkpoint *checkpoint, const char *path, enum te
     struct params *params = new_params(&checkpoint->cut->config, &one_rank, 0);
     struct st_writer *writer = begin_model_file(path, params, &facts, names);
     for (int i = 0; i < params->n; i++)
-        write_to_model_file(writer, &params->params[i], read_value(checkpoint, i, 0));
+        write_to_model_file(writer, &params->items[i], read_value(checkpoint, i, 0));
     st_publish(writer);
     free_params(params);
 }
@@ -109,8 +109,8 @@ void export_llmc(struct checkpoint *checkpoint, const char *path)
     write_bytes(writer, header, sizeof header);
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < params->n; i++) /* by layer, as the table is */
-            if (params->params[i].llmc == k)
-                write_padded(writer, checkpoint, &params->params[i], i, padded);
+            if (params->items[i].llmc == k)
+                write_padded(writer, checkpoint, &params->items[i], i, padded);
     must(publish(writer));
     free_params(params);
 }

@@ -43,8 +43,8 @@ static double formula_bytes(const struct strategy *strategy, int rank)
     const struct params *params = params_of(strategy->trainer->model, rank);
     double elements = 0, bytes = 0;
     for (int i = 0; i < params->n; i++)
-        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->params[i].unit)))
-            elements += (double)param_elements(&params->params[i]);
+        if (has_stage(mesh, rank, stage_of(strategy->trainer->model, params->items[i].unit)))
+            elements += (double)param_elements(&params->items[i]);
     for (int c = MEM_PARAMETERS; c <= MEM_OPTIMIZER; c++) {
         bool shared_out = mesh->zero >= 3 - c;
         bytes += elements * strategy->bytes[c] / (shared_out ? mesh->dp : 1);

@@ -120,8 +120,8 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
     const struct params *params = params_of(trainer->model, 0);
     int backward = 0; /* where it begins */
     for (int i = 0; i < params->n; i++)
-        sketch->units[params->params[i].unit].parameter_bytes +=
-            (double)(param_elements(&params->params[i]) * ELEMENT_BYTES);
+        sketch->units[params->items[i].unit].parameter_bytes +=
+            (double)(param_elements(&params->items[i]) * ELEMENT_BYTES);
     while (trainer->train_list->tasks[backward]->role != ROLE_BACKWARD)
         backward++;
     double tapes = 0;

@@ -29,7 +29,7 @@ static const double ENDED = 1e-15; /* all stories but such a share have ended */
 static size_t find_block(const struct blocks *blocks, const char *name)
 {
     size_t i = 0;
-    while (i < blocks->n && strcmp(blocks->blocks[i].head.word[0], name) != 0)
+    while (i < blocks->n && strcmp(blocks->items[i].head.word[0], name) != 0)
         i++;
     return i;
 }
@@ -83,8 +83,8 @@ static struct block *begin_block(struct stories *stories, struct source_line lin
         blocks = &stories->scenes;
     if (!blocks || line.n == 1)
         fail_in_head(stories, line);
-    GROW(blocks->blocks, blocks->cap, blocks->n + 1);
-    struct block *block = &blocks->blocks[blocks->n++];
+    GROW(blocks->items, blocks->cap, blocks->n + 1);
+    struct block *block = &blocks->items[blocks->n++];
     *block = (struct block){.head = {.number = line.number, .word = line.word + 1, .n = line.n - 1}};
     return block;
 }
@@ -121,7 +121,7 @@ static void refuse_if_repeated_or_empty(const struct stories *stories, const str
                                         const struct block *block, const char *noun)
 {
     const char *name = block->head.word[0];
-    if (find_block(all, name) < (size_t)(block - all->blocks))
+    if (find_block(all, name) < (size_t)(block - all->items))
         fail_in_line(stories, block->head, "there is a %s of that name above; give this one another name", noun);
     if (block->n == 0)
         fail_in_line(stories, block->head, "there is nothing below \"%s\"; add indented lines", name);
@@ -138,7 +138,7 @@ static void refuse_if_too_many(const struct stories *stories, const struct block
 static void refuse_if_blocks_are_wrong(const struct stories *stories)
 {
     for (size_t k = 0; k < stories->tables.n; k++) {
-        const struct block *block = &stories->tables.blocks[k];
+        const struct block *block = &stories->tables.items[k];
         refuse_if_repeated_or_empty(stories, &stories->tables, block, "table");
         for (size_t i = 0; i < block->n; i++)
             if (block->lines[i].n != block->head.n - 1)
@@ -148,13 +148,13 @@ static void refuse_if_blocks_are_wrong(const struct stories *stories)
         refuse_if_too_many(stories, &stories->tables, block, TABLES);
     }
     for (size_t k = 0; k < stories->scenes.n; k++) {
-        const struct block *block = &stories->scenes.blocks[k];
+        const struct block *block = &stories->scenes.items[k];
         refuse_if_repeated_or_empty(stories, &stories->scenes, block, "scene");
         for (size_t i = 1; i < block->head.n; i++)
             expect_table(stories, block->head, block->head.word[i]);
         refuse_if_too_many(stories, &stories->scenes, block, MOST_PHRASES);
     }
-    if (stories->scenes.n == 0 || stories->scenes.blocks[0].head.n > 1)
+    if (stories->scenes.n == 0 || stories->scenes.items[0].head.n > 1)
         fail(EXIT_USAGE,
              "%s has no first scene that remembers nothing; data/stories.txt shows how a grammar is written",
              stories->path);
@@ -169,9 +169,9 @@ static size_t reach(struct stories *stories, struct source_line from, const char
     size_t found = find_block(&stories->scenes, name);
     if (found == stories->scenes.n)
         fail_in_line(stories, from, "there is no scene \"%s\"", name);
-    struct state wanted = {.scene = &stories->scenes.blocks[found]};
+    struct state wanted = {.scene = &stories->scenes.items[found]};
     for (size_t t = 0; t < stories->tables.n; t++) {
-        const char *table = stories->tables.blocks[t].head.word[0];
+        const char *table = stories->tables.items[t].head.word[0];
         bool remembered = choice_number(wanted.scene->head.word + 1, table) >= 0;
         wanted.row[t] = remembered ? row[t] : NO_ROW;
         if (remembered && row[t] == NO_ROW)
@@ -224,7 +224,7 @@ static size_t find_field(const struct stories *stories, struct source_line line,
     size_t t = expect_table(stories, line, name);
     *column = 0;
     if (dot)
-        *column = choice_number(stories->tables.blocks[t].head.word + 1, dot + 1);
+        *column = choice_number(stories->tables.items[t].head.word + 1, dot + 1);
     if (*column < 0)
         fail_in_line(stories, line, "table \"%s\" has no column \"%s\"", name, dot + 1);
     free(name);
@@ -248,7 +248,7 @@ static void add_phrases(struct stories *stories, struct choice *choice, const ch
         fail_in_line(stories, choice->line, "\"%s\" has no }", open);
     int column;
     size_t t = find_field(stories, choice->line, open, close, &column);
-    const struct block *table = &stories->tables.blocks[t];
+    const struct block *table = &stories->tables.items[t];
     unsigned char known = choice->row[t];
     for (size_t r = 0; r < table->n; r++) {
         if (known != NO_ROW && r != known)
@@ -365,7 +365,7 @@ struct stories *read_stories(const char *path, char *text)
     stories->text = text;
     cut_into_lines(stories);
     refuse_if_blocks_are_wrong(stories);
-    reach(stories, stories->scenes.blocks[0].head, stories->scenes.blocks[0].head.word[0], row);
+    reach(stories, stories->scenes.items[0].head, stories->scenes.items[0].head.word[0], row);
     for (size_t i = 0; i < stories->n_states; i++)
         expand(stories, i);
     count_visits(stories);
@@ -377,11 +377,11 @@ void free_stories(struct stories *stories)
     for (size_t i = 0; i < stories->n_phrases; i++)
         free(stories->phrases[i].bytes);
     for (size_t i = 0; i < stories->scenes.n; i++)
-        free(stories->scenes.blocks[i].lines);
+        free(stories->scenes.items[i].lines);
     for (size_t i = 0; i < stories->tables.n; i++)
-        free(stories->tables.blocks[i].lines);
-    free(stories->scenes.blocks);
-    free(stories->tables.blocks);
+        free(stories->tables.items[i].lines);
+    free(stories->scenes.items);
+    free(stories->tables.items);
     free(stories->phrases);
     free(stories->states);
     free(stories->text);

@@ -22,7 +22,7 @@ struct block {                 /* a table or a scene */
 };
 
 struct blocks {
-    struct block *blocks;
+    struct block *items;
     size_t n, cap;
 };
 

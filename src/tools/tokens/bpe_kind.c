@@ -37,9 +37,9 @@ static struct tokenizer learn(const char *value, const struct texts *train, cons
     static const char *const end_alone[] = {end_of_texts, NULL};
     const char *found = NULL;
     for (size_t i = 0; i < train->n && !found; i++)
-        found = memmem(train->texts[i].bytes, train->texts[i].n, end_of_texts, strlen(end_of_texts));
+        found = memmem(train->items[i].bytes, train->items[i].n, end_of_texts, strlen(end_of_texts));
     int wanted = number_after_colon(value);
-    struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->texts, train->n, wanted, found ? end_alone : NULL));
+    struct tokenizer tokenizer = tokenizer_of(learn_bpe(train->items, train->n, wanted, found ? end_alone : NULL));
     if (tokenizer.n < wanted)
         warn("--tokens %s: the training text gives only %d tokens, since then no two tokens stand side by side twice; "
              "give more text for more tokens",

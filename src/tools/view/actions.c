@@ -83,7 +83,7 @@ static struct pick first_in_sight(const struct view *view)
         const struct bars *bars = &track->trace->bars[row->index];
         size_t bar = first_bar_from(bars, clock_of(track, from));
         if (bar < bars->n)
-            return pick_of(view, row->track, (int64_t)bars->bars[bar].record);
+            return pick_of(view, row->track, (int64_t)bars->items[bar].record);
     }
     return pick_of(view, 0, NONE);
 }

@@ -138,7 +138,7 @@ static int draw_name(const struct brush *brush, const struct bar *bar, int x)
 static void draw_gap(const struct brush *brush, size_t i, int x)
 {
     struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
-    bool lit = is_lit(brush->view, brush->index, brush->bars->bars[i].record);
+    bool lit = is_lit(brush->view, brush->index, brush->bars->items[i].record);
     int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
         int left = MAX(edge_x(brush, gap.at[k]), x), right = edge_x(brush, gap.at[k + 1]);
@@ -153,7 +153,7 @@ static void draw_gap(const struct brush *brush, size_t i, int x)
  * x: the first free column. */
 static void draw_queued(const struct brush *brush, size_t i, int x)
 {
-    const struct bar *bar = &brush->bars->bars[i];
+    const struct bar *bar = &brush->bars->items[i];
     int dot = brush->view->scale;
     int right = edge_x(brush, bar->start);
     bool low = brush->height < 8 * dot; /* the dots of a folded device would look like its tasks */
@@ -184,7 +184,7 @@ static bool place_running(const struct brush *brush, uint32_t lane, struct runni
     int least = brush->track->stands ? STANDING_WIDTH * brush->view->scale : 0;
     uint64_t since = now.since;
     if (brush->bars->n > 0)
-        since = MAX(since, brush->bars->bars[brush->bars->n - 1].end);
+        since = MAX(since, brush->bars->items[brush->bars->n - 1].end);
     running->task = now.record->task;
     running->waits = now.waits;
     running->from = edge_x(brush, since);
@@ -256,7 +256,7 @@ static bool goes_on(const struct brush *brush, const struct bar_walk *walk)
 /* Passes over the columns before the next bar.  Returns that bar; NULL: it begins right of what is in sight. */
 static const struct bar *reach_bar(const struct brush *brush, struct bar_walk *walk)
 {
-    const struct bar *bar = &brush->bars->bars[walk->i];
+    const struct bar *bar = &brush->bars->items[walk->i];
     double from = bar_x(brush, bar->start);
     if (from >= brush->right)
         return NULL;
@@ -267,7 +267,7 @@ static const struct bar *reach_bar(const struct brush *brush, struct bar_walk *w
 /* Draws why the next bar did not start earlier, where columns before it are free. */
 static void draw_before_bar(const struct brush *brush, const struct bar_walk *walk)
 {
-    if (bar_x(brush, brush->bars->bars[walk->i].start) < walk->x + 1)
+    if (bar_x(brush, brush->bars->items[walk->i].start) < walk->x + 1)
         return;
     if (brush->view->show_causes)
         draw_gap(brush, walk->i, walk->x);
@@ -307,7 +307,7 @@ static int skip_nameless(const struct brush *brush, int x, size_t *i)
 {
     const struct bars *bars = brush->bars;
     uint64_t clock = clock_of(brush->track, axis_at(brush->view, x + NAMED_WIDTH * brush->view->scale));
-    *i = lower_bound_near(*i + 1, &clock, bars->bars, bars->n, sizeof *bars->bars, bar_ends_up_to);
+    *i = lower_bound_near(*i + 1, &clock, bars->items, bars->n, sizeof *bars->items, bar_ends_up_to);
     return x + 1;
 }
 
@@ -332,7 +332,7 @@ static void draw_bar_names_again(const struct brush *brush)
  * pixels. */
 static void draw_wide_bars(const struct brush *brush)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->items;
     size_t drawn = 0; /* bars before this one are drawn, or too narrow */
     for (int x = brush->left; x < brush->right; x++) {
         size_t i = brush->firsts[x + 1 - brush->left];

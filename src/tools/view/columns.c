@@ -21,7 +21,7 @@ static void fetch_samples(const struct brush *brush, size_t i, size_t end)
 {
     size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride)
-        fetch_ahead(&brush->bars->bars[i]);
+        fetch_ahead(&brush->bars->items[i]);
 }
 
 void fill_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1])
@@ -46,7 +46,7 @@ static const struct bar *longer_bar(const struct bar *a, const struct bar *b)
 /* The longest of bars [i, end), or when there are many the longest of some of them. */
 static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t end)
 {
-    const struct bar *bars = brush->bars->bars, *longest = &bars[i];
+    const struct bar *bars = brush->bars->items, *longest = &bars[i];
     size_t stride = ceil_div(end - i, SAMPLES);
     for (; i < end; i += stride)
         longest = longer_bar(longest, &bars[i]);
@@ -56,7 +56,7 @@ static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t
 /* The same of lit bars: those at the places [first, end) of the list of lit bars. */
 static const struct bar *longest_lit_bar(const struct brush *brush, size_t first, size_t end)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->items;
     const uint32_t *lit = brush->lit->all;
     const struct bar *longest = &bars[lit[first]];
     size_t stride = ceil_div(end - first, SAMPLES);
@@ -108,7 +108,7 @@ static double shown_share(const struct brush *brush, const struct bar *bar, doub
  * in it.  Returns the first bar that reaches beyond it. */
 static size_t draw_column(const struct brush *brush, struct merged_columns *columns, int width, size_t i, int x)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->items;
     uint64_t from = clock_at(brush, x), to = clock_at(brush, x + width);
     size_t first = i;
     double busy = 1;
@@ -133,7 +133,7 @@ static size_t draw_column(const struct brush *brush, struct merged_columns *colu
 /* Is bar i merged into a column that ends at clock `to`? */
 static bool is_merged(const struct brush *brush, size_t i, uint64_t to)
 {
-    const struct bar *bar = &brush->bars->bars[i];
+    const struct bar *bar = &brush->bars->items[i];
     return i < brush->bars->n && bar->start < to && bar->end - bar->start < brush->visible_ns;
 }
 
@@ -175,7 +175,7 @@ int draw_columns(const struct brush *brush, int x, size_t *i)
 
 bool stands_alone(const struct brush *brush, size_t i)
 {
-    const struct bar *bar = &brush->bars->bars[i];
+    const struct bar *bar = &brush->bars->items[i];
     bool free_before =
         i == 0 || bar[-1].end - bar[-1].start >= brush->visible_ns || bar->start >= bar[-1].end + brush->visible_ns;
     bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->visible_ns;
@@ -231,7 +231,7 @@ static void draw_span(const struct brush *brush, uint32_t lane, size_t i, size_t
 
 void draw_spans(const struct brush *brush, uint32_t lane)
 {
-    const struct bar *bars = brush->bars->bars;
+    const struct bar *bars = brush->bars->items;
     const struct shares *shares = &brush->view->shares[brush->index];
     int x = edge_x(brush, shares->edges[0]);
     size_t i = bar_from(brush, shares->edges[0], x);

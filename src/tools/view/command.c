@@ -105,12 +105,12 @@ static json_t *selected_json(const struct view *view)
     struct drawn_edges edges = edges_of_pick(view, &view->selection.task);
     json_t *needs = json_array(), *needed_by = json_array();
     for (size_t i = 0; i < edges.n; i++) {
-        const struct drawn_edge *drawn = &edges.edges[i];
+        const struct drawn_edge *drawn = &edges.items[i];
         bool before = drawn->consumer == (size_t)view->selection.task.record;
         const struct trace_record *other = &trace->records[before ? drawn->producer : drawn->consumer];
         json_array_append_new(before ? needs : needed_by, record_json(trace, other));
     }
-    free(edges.edges);
+    free(edges.items);
     json_t *selected = record_json(trace, record);
     double ms = (double)(record->end - record->start) * trace->header.pace_scale / 1e6;
     json_object_set_new(selected, "start_ms", json_real(axis_of(track, record->start) / 1e6));

@@ -102,10 +102,10 @@ void draw_edges(const struct view *view)
 {
     const struct drawn_edges edges = edges_of_pick(view, &view->selection.task);
     for (size_t i = 0; i < edges.n; i++) {
-        bool arrives = (int64_t)edges.edges[i].consumer == view->selection.task.record;
-        draw_edge(view, view->selection.task.track, &edges.edges[i], arrives);
+        bool arrives = (int64_t)edges.items[i].consumer == view->selection.task.record;
+        draw_edge(view, view->selection.task.track, &edges.items[i], arrives);
     }
-    free(edges.edges);
+    free(edges.items);
 }
 
 /* ---- times: a stretch or a place, marks, the mouse --------------------------------------------------------------- */

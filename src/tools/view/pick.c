@@ -23,7 +23,7 @@ static size_t find_longest(const struct bars *bars, size_t i, size_t end)
     size_t longest = i;
     end = MIN(end, i + 1000);
     for (; i < end; i++)
-        if (bars->bars[i].end - bars->bars[i].start > bars->bars[longest].end - bars->bars[longest].start)
+        if (bars->items[i].end - bars->items[i].start > bars->items[longest].end - bars->items[longest].start)
             longest = i;
     return longest;
 }
@@ -40,7 +40,7 @@ struct pick pick_at(const struct view *view, int x, int y)
         uint64_t to = clock_of(track, axis_at(view, x + near + 1));
         size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
         if (i < end)
-            return pick_of(view, row->track, (int64_t)bars->bars[find_longest(bars, i, end)].record);
+            return pick_of(view, row->track, (int64_t)bars->items[find_longest(bars, i, end)].record);
     }
     return nothing_picked(view);
 }
@@ -55,7 +55,7 @@ struct pick pick_after_gap(const struct view *view)
     size_t i = first_bar_from(bars, clock_of(track, axis_at(view, view->mouse.x)));
     if (i == bars->n)
         return nothing_picked(view);
-    return pick_of(view, row->track, (int64_t)bars->bars[i].record);
+    return pick_of(view, row->track, (int64_t)bars->items[i].record);
 }
 
 void pick_neighbour(const struct view *view, struct pick *pick, int by)
@@ -64,9 +64,9 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
     const struct bars *bars = &trace->bars[trace->tasks[pick->copy.task].lane];
     size_t i = bar_of(trace, (size_t)pick->record);
     if (by < 0 && i > 0)
-        *pick = pick_of(view, pick->track, (int64_t)bars->bars[i - 1].record);
+        *pick = pick_of(view, pick->track, (int64_t)bars->items[i - 1].record);
     if (by >= 0 && i + 1 < bars->n)
-        *pick = pick_of(view, pick->track, (int64_t)bars->bars[i + 1].record);
+        *pick = pick_of(view, pick->track, (int64_t)bars->items[i + 1].record);
 }
 
 /* ---- edges ------------------------------------------------------------------------------------------------------- */
@@ -74,8 +74,8 @@ void pick_neighbour(const struct view *view, struct pick *pick, int by)
 static void add_edge_between(struct drawn_edges *edges, int64_t from, int64_t to)
 {
     if (from != NONE && to != NONE) {
-        GROW(edges->edges, edges->cap, edges->n + 1);
-        edges->edges[edges->n++] = (struct drawn_edge){(size_t)from, (size_t)to};
+        GROW(edges->items, edges->cap, edges->n + 1);
+        edges->items[edges->n++] = (struct drawn_edge){(size_t)from, (size_t)to};
     }
 }
 
@@ -178,7 +178,7 @@ static void add_all_lit_bars(struct highlight *highlight, const struct trace *tr
 {
     for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
         for (size_t i = 0; i < trace->bars[lane].n; i++)
-            if (found[trace->bars[lane].bars[i].task])
+            if (found[trace->bars[lane].items[i].task])
                 add_lit_bar(highlight, lane, i);
 }
 

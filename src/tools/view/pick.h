@@ -24,7 +24,7 @@ struct drawn_edge { /* an edge of the list, between two records */
 };
 
 struct drawn_edges {
-    struct drawn_edge *edges;
+    struct drawn_edge *items;
     size_t n, cap;
 };
 

@@ -20,8 +20,8 @@ static void fill_work(const struct trace *trace, uint32_t lane, uint64_t from, u
                       struct stretch_work by_kind[KINDS])
 {
     const struct bars *bars = &trace->bars[lane];
-    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->bars[i].start < to; i++) {
-        const struct bar *bar = &bars->bars[i];
+    for (size_t i = first_bar_in(bars, from); i < bars->n && bars->items[i].start < to; i++) {
+        const struct bar *bar = &bars->items[i];
         const struct trace_task *task = &trace->tasks[bar->task];
         struct stretch_work *work = &by_kind[kind_of_task(trace, task)];
         double ns = (double)(MIN(bar->end, to) - MAX(bar->start, from));

@@ -182,7 +182,7 @@ static void update_track(struct track *track)
     for (size_t i = 0; i < header->n_lanes; i++) {
         const struct bars *bars = &track->trace->bars[i];
         if (bars->n > 0)
-            track->last = MAX(track->last, bars->bars[bars->n - 1].end);
+            track->last = MAX(track->last, bars->items[bars->n - 1].end);
     }
     track->stands = life == LIFE_PAUSED || life == LIFE_STOPPED || life == LIFE_GONE;
     track->now = MAX(track->last, present(track));

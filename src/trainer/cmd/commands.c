@@ -4,7 +4,7 @@
 
 /* All commands, in the order of `yard --help`. */
 struct commands {
-    const struct subcommand **commands;
+    const struct subcommand **items;
     size_t n, cap;
 };
 
@@ -20,10 +20,10 @@ static struct commands collect_commands(void)
     struct commands all = {.n = 0};
     for (size_t i = 0; i < n_modules; i++)
         for (size_t k = 0; k < modules[i]->n_commands; k++) {
-            GROW(all.commands, all.cap, all.n + 1);
-            all.commands[all.n++] = &modules[i]->commands[k];
+            GROW(all.items, all.cap, all.n + 1);
+            all.items[all.n++] = &modules[i]->commands[k];
         }
-    SORT(all.commands, all.n, by_help_place);
+    SORT(all.items, all.n, by_help_place);
     return all;
 }
 
@@ -41,8 +41,8 @@ void print_commands(FILE *out)
     struct commands all = collect_commands();
     fprintf(out, "usage: yard COMMAND [options]\n\n");
     for (size_t i = 0; i < all.n; i++)
-        fprintf(out, "  %-9s %s\n", all.commands[i]->name, all.commands[i]->help);
-    free(all.commands);
+        fprintf(out, "  %-9s %s\n", all.items[i]->name, all.items[i]->help);
+    free(all.items);
 }
 
 /* ---- unknown commands -------------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static const char *nearest_command(const struct commands *all, const char *word)
 {
     const char **names = allocate(all->n + 1, sizeof *names);
     for (size_t i = 0; i < all->n; i++)
-        names[i] = all->commands[i]->name;
+        names[i] = all->items[i]->name;
     const char *nearest = nearest_word(word, names, all->n);
     free(names);
     return nearest;
@@ -73,9 +73,9 @@ _Noreturn void refuse_command(const char *word)
         if (has_word(uses[i].words, word))
             fail(EXIT_USAGE, "there is no command \"%s\"; %s", word, uses[i].way);
     for (size_t i = 0; i < all.n; i++)
-        if (has_word(all.commands[i]->foreign, word))
+        if (has_word(all.items[i]->foreign, word))
             fail(EXIT_USAGE, "there is no command \"%s\"; here that is `yard %s`: `yard %s --help` says more", word,
-                 all.commands[i]->name, all.commands[i]->name);
+                 all.items[i]->name, all.items[i]->name);
     if (is_left_out(word))
         fail(EXIT_USAGE, "there is no command \"%s\": this yard was built without%s", word, left_out);
     const char *meant = nearest_command(&all, word);

@@ -47,7 +47,7 @@ static void encode_texts(struct split *split, const struct tokenizer *tokenizer,
 {
     for (size_t i = 0; i < texts->n; i++) {
         size_t n;
-        uint16_t *tokens = encode_text(tokenizer, &texts->texts[i], &n);
+        uint16_t *tokens = encode_text(tokenizer, &texts->items[i], &n);
         append_tokens(split, tokens, n);
     }
 }
@@ -67,7 +67,7 @@ static void measure_made_text(struct dataset *dataset, const struct files *files
         return;
     uint16_t *bytes = allocate(dataset->val.n, sizeof *bytes);
     for (size_t i = 0; i < dataset->val.n; i++)
-        bytes[i] = (unsigned char)val->texts->bytes[i];
+        bytes[i] = (unsigned char)val->items->bytes[i];
     dataset->floor = files->maker->floor(files->made, bytes, dataset->val.n, options->seq_len);
     free(bytes);
 }
@@ -104,8 +104,8 @@ void load_texts(struct dataset *dataset, const struct data_options *options, con
     measure_made_text(dataset, train, options, &texts[1]);
     close_texts(&to_train);
     close_texts(&to_validate);
-    free(texts[0].texts);
-    free(texts[1].texts);
+    free(texts[0].items);
+    free(texts[1].items);
 }
 
 /* Does to token numbers what cut_texts() does to texts.  In memory the numbers to validate lie behind those to

@@ -81,21 +81,21 @@ struct texts open_texts(const struct files *files, bool as_bytes)
 {
     struct texts all = {0};
     for (size_t i = 0; i < files->n; i++) {
-        GROW(all.texts, all.cap, all.n + 1);
-        all.texts[all.n++] = open_text(files, files->paths[i], as_bytes);
+        GROW(all.items, all.cap, all.n + 1);
+        all.items[all.n++] = open_text(files, files->paths[i], as_bytes);
     }
     return all;
 }
 
 void close_texts(struct texts *all)
 {
-    for (const struct text *text = all->texts; text < all->texts + all->n; text++) {
+    for (const struct text *text = all->items; text < all->items + all->n; text++) {
         if (text->mapped)
             unmap_bytes(text->memory, text->mapped);
         else
             free(text->memory);
     }
-    free(all->texts);
+    free(all->items);
 }
 
 /* ---- cutting ----------------------------------------------------------------------------------------------------- */
@@ -104,18 +104,18 @@ size_t count_bytes(const struct texts *all)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < all->n; i++)
-        bytes += all->texts[i].n;
+        bytes += all->items[i].n;
     return bytes;
 }
 
 void add_text_range(struct texts *to, const struct texts *all, size_t begin, size_t end)
 {
     size_t at = 0; /* where the text begins in all texts together */
-    for (const struct text *text = all->texts; text < all->texts + all->n; text++) {
+    for (const struct text *text = all->items; text < all->items + all->n; text++) {
         size_t from = MAX(begin, at), until = MIN(end, at + text->n);
         if (from < until) {
-            GROW(to->texts, to->cap, to->n + 1);
-            to->texts[to->n++] = (struct text){.name = text->name,
+            GROW(to->items, to->cap, to->n + 1);
+            to->items[to->n++] = (struct text){.name = text->name,
                                                .bytes = text->bytes + (from - at),
                                                .n = until - from,
                                                .before = text->before + (from - at)};
@@ -129,14 +129,14 @@ void add_text_range(struct texts *to, const struct texts *all, size_t begin, siz
 static size_t first_byte(const struct texts *all, size_t place)
 {
     size_t i = 0, at = place;
-    while (i < all->n && at >= all->texts[i].n) {
-        at -= all->texts[i].n;
+    while (i < all->n && at >= all->items[i].n) {
+        at -= all->items[i].n;
         i++;
     }
     if (i == all->n)
         return place;
     size_t back = 0;
-    while (back < MIN(at, UTF8_BYTES - 1) && (all->texts[i].bytes[at - back] & 0xC0) == 0x80)
+    while (back < MIN(at, UTF8_BYTES - 1) && (all->items[i].bytes[at - back] & 0xC0) == 0x80)
         back++;
     return place - back;
 }

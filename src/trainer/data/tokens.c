@@ -58,8 +58,8 @@ static void see_characters(const struct texts *texts, bool *seen) /* [CODE_POINT
 {
     for (size_t i = 0; i < texts->n; i++) {
         size_t at = 0;
-        while (at < texts->texts[i].n)
-            seen[next_character(&texts->texts[i], &at)] = true;
+        while (at < texts->items[i].n)
+            seen[next_character(&texts->items[i], &at)] = true;
     }
 }
 

@@ -39,7 +39,7 @@ struct text {
 };
 
 struct texts {
-    struct text *texts; /* n of them, in the order of their files */
+    struct text *items; /* n of them, in the order of their files */
     size_t n, cap;
 };
 

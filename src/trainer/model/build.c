@@ -40,7 +40,7 @@ struct tensor *activation(struct builder *b, const char *name, struct shape shap
     return new_tensor(b->list->pool, &form);
 }
 
-int rank_vocab(const struct builder *b) { return (int)params_of(b->model, b->replica->rank)->params[WTE].shape[0]; }
+int rank_vocab(const struct builder *b) { return (int)params_of(b->model, b->replica->rank)->items[WTE].shape[0]; }
 int columns_of(const struct tensor *x) { return (int)x->shape.size[x->shape.n_dims - 1]; }
 int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)columns_of(x)); }
 

@@ -16,7 +16,7 @@ static float first_value(const struct param *param, double deviation, uint64_t s
 void init_random(struct model *model, uint64_t seed)
 {
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         size_t n = param_elements(param);
         float *values = allocate(n, sizeof *values);
         double deviation = 0.02;
@@ -43,7 +43,7 @@ const char *find_not_finite_parameter(struct model *model)
 {
     const char *found = NULL;
     for (int i = 0; i < model->params->n && !found; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         size_t n = param_elements(param);
         float *values = allocate(n, sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
@@ -71,7 +71,7 @@ void refuse_if_not_finite(struct model *model, const char *path)
 
 void write_param_of_file(struct model *model, int param, const float *values, const char *path)
 {
-    const struct param *written = &model->params->params[param];
+    const struct param *written = &model->params->items[param];
     if (!are_finite(values, param_elements(written)))
         refuse_parameter(path, written->name);
     write_param(model, param, KEPT_VALUE, values);

@@ -118,7 +118,7 @@ static void add_param(struct params *params, const struct param_row *row, int un
                                [COLUMNS] = {SPLIT_COLUMNS, 1, 1},
                                [QKV] = {SPLIT_ROWS, 3, head},
                                [HEADS] = {SPLIT_COLUMNS, 1, head}};
-    struct param *param = &params->params[params->n];
+    struct param *param = &params->items[params->n];
     struct unit *its_unit = &params->units[unit];
     *param = (struct param){.llmc = row->llmc,
                             .layer = layer,
@@ -151,7 +151,7 @@ static void lay_out_some(struct params *params, struct unit *unit, enum dimensio
                          int tp_rank, int tp)
 {
     for (int i = unit->first_param; i < unit->first_param + unit->n_params; i++) {
-        struct param *param = &params->params[i];
+        struct param *param = &params->items[i];
         bool is_divided = tp > 1 && param->cut.split != SPLIT_NONE;
         if (param->n_dims != (int)dimensions || is_divided != (division == DIVIDED))
             continue;
@@ -182,8 +182,8 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     params->config = *config;
     params->n_units = config->layers + 2;
     params->units = allocate((size_t)params->n_units, sizeof *params->units);
-    params->params = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
-                              sizeof *params->params);
+    params->items = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
+                             sizeof *params->items);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
         add_param(params, &embedding_rows[i], 0, NONE, tp_rank, mesh->tp);
     for (int l = 0; l < config->layers; l++)
@@ -209,7 +209,7 @@ struct problem *tp_problem(const struct config *config, const struct mesh *mesh)
 
 void free_params(struct params *params)
 {
-    free(params->params);
+    free(params->items);
     free(params->units);
     free(params);
 }
@@ -247,7 +247,7 @@ size_t count_parameters(const struct params *params)
 {
     size_t n = 0;
     for (int i = 0; i < params->n; i++)
-        n += param_elements(&params->params[i]);
+        n += param_elements(&params->items[i]);
     return n;
 }
 
@@ -256,7 +256,7 @@ double flops_per_token(const struct params *params, int seq_len)
     const struct config *config = &params->config;
     double multiplied = (double)config->vocab * config->channels; /* the head, tied or not */
     for (int i = 0; i < params->n; i++)
-        if (params->params[i].n_dims == 2 && params->params[i].layer >= 0)
-            multiplied += (double)param_elements(&params->params[i]);
+        if (params->items[i].n_dims == 2 && params->items[i].layer >= 0)
+            multiplied += (double)param_elements(&params->items[i]);
     return 6 * multiplied + 12.0 * config->layers * config->channels * seq_len;
 }

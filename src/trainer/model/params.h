@@ -56,7 +56,7 @@ struct unit {
 
 struct params {
     struct config config; /* the whole model's */
-    struct param *params; /* n of them, unit by unit */
+    struct param *items;  /* n of them, unit by unit */
     struct unit *units;   /* n_units of them: the embedding, the layers, the final unit */
     int n, n_units;
 };

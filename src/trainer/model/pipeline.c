@@ -33,7 +33,7 @@ struct turns { /* the turns of one device, as far as they have been taken */
     const struct mesh *mesh;
     int pp_rank; /* the device's pipeline coordinate */
     int micros;  /* micro-batches of a step */
-    struct turn *turns;
+    struct turn *items;
     int n;
     int (*done)[COMPUTATIONS]; /* by stage: as note_done() counts */
 };
@@ -55,7 +55,7 @@ int due_micro(int (*const done)[COMPUTATIONS], const struct turn *turn)
 
 static void take_turn(struct turns *turns, enum computation computation, int stage)
 {
-    struct turn *turn = &turns->turns[turns->n];
+    struct turn *turn = &turns->items[turns->n];
     turns->n++;
     *turn = (struct turn){.computation = computation, .stage = stage};
     turn->micro = due_micro(turns->done, turn);
@@ -136,7 +136,7 @@ static void take_oldest_weights(struct turns *turns)
     int down = turns->pp_rank, up = 2 * turns->mesh->pp - 1 - turns->pp_rank; /* the two stages */
     int owed[2] = {turns->done[down][WEIGHT_GRADIENT], turns->done[up][WEIGHT_GRADIENT]};
     for (int i = 0; i < turns->n; i++) {
-        const struct turn *turn = &turns->turns[i];
+        const struct turn *turn = &turns->items[i];
         bool has_input = turn->computation == INPUT_GRADIENT || turn->computation == BACKWARD;
         if (has_input && turn->micro >= owed[turn->stage == up]) {
             take_turn(turns, WEIGHT_GRADIENT, turn->stage);
@@ -244,7 +244,7 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
                             int *n_turns)
 {
     struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
-    turns.turns = allocate((size_t)(MOST_TURNS * mesh->chunks * micros), sizeof *turns.turns);
+    turns.items = allocate((size_t)(MOST_TURNS * mesh->chunks * micros), sizeof *turns.items);
     turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
     if (mesh->chunks < turn_order->chunks)
         one_forward_one_backward(&turns);
@@ -255,7 +255,7 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
     check_turns(&turns, turn_order);
     free(turns.done);
     *n_turns = turns.n;
-    return turns.turns;
+    return turns.items;
 }
 
 /* What reads the order `named`, a file or its text; NULL: it is neither, or no folder reads orders. */

@@ -108,7 +108,7 @@ static enum unlayered_param first_unlayered(const struct params *params, int uni
  * a gradient of its own. */
 static void make_tied_head(struct model *model, struct replica *replica)
 {
-    const struct param *wte = &params_of(model, replica->rank)->params[WTE];
+    const struct param *wte = &params_of(model, replica->rank)->items[WTE];
     bool first = has_stage(model->mesh, replica->rank, 0);
     bool last = has_stage(model->mesh, replica->rank, n_stages(model->mesh) - 1);
     struct weight *head = &replica->unlayered[HEAD];
@@ -135,7 +135,7 @@ void make_weights(struct model *model, struct replica *replica)
 {
     replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &params_of(model, replica->rank)->params[i];
+        const struct param *param = &params_of(model, replica->rank)->items[i];
         struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];
         struct weight *weight = &replica->by_param[i];
         if (!values)

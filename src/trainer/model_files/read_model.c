@@ -26,7 +26,7 @@ static void init_from_llmc(struct model *model, const char *path)
     uint64_t at = LLMC_HEADER_BYTES;
     for (int k = 0; k < LLMC_PARAMETERS; k++)
         for (int i = 0; i < model->params->n; i++) {
-            const struct param *param = &model->params->params[i];
+            const struct param *param = &model->params->items[i];
             size_t n = param_elements(param);
             if (param->llmc != k)
                 continue;

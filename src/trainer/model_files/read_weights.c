@@ -383,7 +383,7 @@ struct config read_weights_config(const char *path, int heads)
     check_config(&config);
     struct params *params = new_params(&config, &one_rank, 0);
     for (int i = 0; i < params->n; i++)
-        expect_tensor(weights, &params->params[i]);
+        expect_tensor(weights, &params->items[i]);
     refuse_if_tensors_are_unknown(weights);
     config.heads = count_heads(&said, path, config.channels, heads);
     free_params(params);
@@ -396,7 +396,7 @@ void init_from_weights(struct model *model, const char *path)
 {
     struct weights *weights = open_weights(path);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         const struct named_tensor *named = expect_tensor(weights, param);
         float *values = allocate(param_elements(param), sizeof *values);
         read_floats(named->file, named->tensor, values);

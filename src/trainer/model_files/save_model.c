@@ -23,7 +23,7 @@ struct st_writer *begin_model_file(const char *path, const struct params *params
     st_metadata(writer, "yard.step", number);
     st_metadata(writer, "yard.vector", vector); /* the bits depend on it */
     st_metadata(writer, "yard.tokenizer", facts->tokenizer);
-    for (const struct param *param = params->params; param < params->params + params->n; param++) {
+    for (const struct param *param = params->items; param < params->items + params->n; param++) {
         int64_t shape[2];
         shape_in_file(param, shape);
         bool bare = names == PLAIN_NAMES || strcmp(param->name, "lm_head.weight") == 0;
@@ -49,7 +49,7 @@ void save_model(struct model *model, const char *path, uint32_t step, const char
         .step = step, .vector = vector_width(model->pool->machine), .tokenizer = tokenizer};
     struct st_writer *writer = begin_model_file(path, model->params, &facts, PLAIN_NAMES);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         float *values = allocate(param_elements(param), sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
         write_to_model_file(writer, param, values);

@@ -75,14 +75,14 @@ static int by_consumer(const void *left, const void *right)
 }
 
 struct listed_waits {
-    struct listed_wait *waits;
+    struct listed_wait *items;
     size_t n, cap;
 };
 
 static void add_wait(struct listed_waits *all, struct listed_wait wait)
 {
-    GROW(all->waits, all->cap, all->n + 1);
-    all->waits[all->n++] = wait;
+    GROW(all->items, all->cap, all->n + 1);
+    all->items[all->n++] = wait;
 }
 
 /* Adds the waits of the consumer's tasks for those of the producer. */
@@ -107,9 +107,9 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
 {
     struct listed_waits all = {0};
     add_listed_waits(&all, list);
-    SORT(all.waits, all.n, by_consumer);
+    SORT(all.items, all.n, by_consumer);
     *n = all.n;
-    return all.waits;
+    return all.items;
 }
 
 /* ---- gates ------------------------------------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ struct listed_wait *collect_waits_with_gates(const struct list *list, size_t *n)
     struct listed_waits all = {0};
     add_listed_waits(&all, list);
     add_gate_waits(&all, list);
-    SORT(all.waits, all.n, by_consumer);
+    SORT(all.items, all.n, by_consumer);
     *n = all.n;
-    return all.waits;
+    return all.items;
 }

@@ -26,8 +26,8 @@ static struct state train_with(const char *words, int64_t delays)
     settings->demands.draw_seed = delays;
     pace_options.delay_seed = delays;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
-    for (const struct pass_report *report = reports_of(trainer).reports;
-         report < reports_of(trainer).reports + reports_of(trainer).n; report++) {
+    for (const struct pass_report *report = reports_of(trainer).items;
+         report < reports_of(trainer).items + reports_of(trainer).n; report++) {
         bool sends_nothing = trainer->mesh.zero == 3 && strcmp(report->pass->name, "broadcast") == 0;
         if (report->declined && trainer->machine->n_devices > 1 && !sends_nothing)
             test_failed("%s: %s declines: %s\n", words, report->pass->name, report->reason);

@@ -85,7 +85,7 @@ TEST(a_file_of_a_killed_writer_opens)
     struct trace_steps steps = trace_steps_of(trace, 0);
     assert_int_equal(steps.n, 2);
     assert_int_equal(steps.counted, 1); /* step 2 is not whole: only the warm-up is left */
-    assert_int_equal(steps.steps[steps.first].step, 1);
+    assert_int_equal(steps.items[steps.first].step, 1);
     free_trace(trace);
     free(run_for_output(COMMAND("summary", (char *)path), 0));
 }

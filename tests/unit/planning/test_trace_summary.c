@@ -182,7 +182,7 @@ static void check_hops(const char *file)
             to = path.hops[i].wait;
         }
         assert_int_equal(to, path.start);
-        assert_int_equal(path.start, step ? steps.steps[step - 1].end : 0);
+        assert_int_equal(path.start, step ? steps.items[step - 1].end : 0);
         free(path.hops);
     }
     free_trace(trace);

@@ -35,7 +35,7 @@ static void expect_zeros_between(const struct model *model)
             read_tensor(moment, values);
         for (int i = model->params->units[u].first_param;
              i < model->params->units[u].first_param + model->params->units[u].n_params; i++) {
-            const struct param *param = &model->params->params[i];
+            const struct param *param = &model->params->items[i];
             size_t n = (size_t)(param->shape[0] * param->shape[1]);
             for (size_t k = n; k < round_up(n, UNIT_ALIGN); k++)
                 assert_close(values[param->offset + k], 0, 0);

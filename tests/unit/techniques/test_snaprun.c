@@ -301,7 +301,7 @@ static char *foretold(const struct trainer *trainer, int last)
     char *text = copy_string("");
     json_t *commit;
     size_t i;
-    json_array_foreach(json_object_get(reports_of(trainer).reports[reports_of(trainer).n - 1].fields, "commits"), i,
+    json_array_foreach(json_object_get(reports_of(trainer).items[reports_of(trainer).n - 1].fields, "commits"), i,
                        commit)
     {
         int step = (int)json_integer_value(json_object_get(commit, "iteration"));

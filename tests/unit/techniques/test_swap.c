@@ -105,7 +105,7 @@ TEST(a_gap_that_may_close_has_both_tasks)
     struct gaps gaps = collect_gaps(list, NULL, 1u << MEM_PARAMETERS | 1u << MEM_GRADIENTS);
     size_t before = 0, after = 0, closing = 0;
     for (size_t i = 0; i < gaps.n; i++) {
-        const struct gap *gap = &gaps.gaps[i];
+        const struct gap *gap = &gaps.items[i];
         bool is_first = gap->begin == NONE, is_last = gap->end == (int)list->n;
         if (is_first)
             before++;
@@ -372,7 +372,7 @@ static struct budgets ask_budgets(const char *words)
     struct budgets budgets = {0};
     struct trainer *trainer = plan_training(parse_words(words), LIST_TRAIN | LIST_EVAL | OPEN_DATA);
     struct pass_reports reports = reports_of(trainer);
-    json_t *peaks = json_object_get(reports.reports[reports.n - 1].fields, "peak_bytes"), *peak;
+    json_t *peaks = json_object_get(reports.items[reports.n - 1].fields, "peak_bytes"), *peak;
     const char *name;
     json_object_foreach(peaks, name, peak)
     {

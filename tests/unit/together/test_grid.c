@@ -130,7 +130,7 @@ static float *read_moments(struct model *model, size_t *n)
     float *all = allocate(*n, sizeof *all), *at = all;
     for (int i = 0; i < model->params->n; i++) {
         read_param(model, i, KEPT_M, at);
-        at += param_elements(&model->params->params[i]);
+        at += param_elements(&model->params->items[i]);
     }
     return all;
 }

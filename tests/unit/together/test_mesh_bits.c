@@ -82,7 +82,7 @@ static void init_with_biases(struct model *model)
 {
     init_random(model, 1337);
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         float *values = random_floats((size_t)(param->shape[0] * param->shape[1]), (uint64_t)i);
         if (param->init == INIT_ZERO)
             write_param(model, i, KEPT_VALUE, values);

@@ -127,7 +127,7 @@ static size_t elements_of(const struct param *param) { return (size_t)(param->sh
 static void set_parameters(struct model *model)
 {
     for (int i = 0; i < model->params->n; i++) {
-        const struct param *param = &model->params->params[i];
+        const struct param *param = &model->params->items[i];
         float *values = random_floats(elements_of(param), 100 + (uint64_t)i);
         for (size_t k = 0; k < elements_of(param); k++)
             values[k] = values[k] * 0.3f + (param->init == INIT_ONE ? 1.0f : 0.0f);
@@ -185,7 +185,7 @@ static double run_for_loss(struct study *study)
 /* Loss at parameter tensor p = value + h * direction. */
 static double loss_at(struct study *study, int p, const float *value, const double *direction, double h)
 {
-    size_t n = elements_of(&study->trainer->model->params->params[p]);
+    size_t n = elements_of(&study->trainer->model->params->items[p]);
     float *moved = allocate(n, sizeof *moved);
     for (size_t i = 0; i < n; i++)
         moved[i] = (float)(value[i] + h * direction[i]);
@@ -208,7 +208,7 @@ static double slope(struct study *study, int p, const float *value, const double
 static void check_slope(struct study *study, int p, const float *value, const float *gradient, const double *direction,
                         const char *kind)
 {
-    const struct param *param = &study->trainer->model->params->params[p];
+    const struct param *param = &study->trainer->model->params->items[p];
     double expected = 0, found = slope(study, p, value, direction, 0.01);
     for (size_t i = 0; i < elements_of(param); i++)
         expected += direction[i] * gradient[i];
@@ -229,7 +229,7 @@ static void normalise(double *x, size_t n)
 static void check_parameter(struct study *study, int p)
 {
     struct model *model = study->trainer->model;
-    size_t n = elements_of(&model->params->params[p]), steepest = 0;
+    size_t n = elements_of(&model->params->items[p]), steepest = 0;
     float *value = allocate(n, sizeof *value), *gradient = allocate(n, sizeof *gradient);
     double *direction = allocate(n, sizeof *direction);
     double norm = 0;
@@ -501,9 +501,9 @@ TEST(unlike_ranks_agree)
     assert_int_equal(list->n, 2);
     assert_ptr_equal(access[0].tensor->storage, model->replicas[2].grads[1]);
     int ln_1 = last->units[1].first_param + 4; /* the first of those that are not cut */
-    assert_string_equal(last->params[ln_1].name, "h.0.ln_1.weight");
-    assert_int_equal(access[0].tensor->offset, last->params[ln_1].offset * ELEMENT_BYTES);
-    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->params[ln_1].offset * ELEMENT_BYTES);
+    assert_string_equal(last->items[ln_1].name, "h.0.ln_1.weight");
+    assert_int_equal(access[0].tensor->offset, last->items[ln_1].offset * ELEMENT_BYTES);
+    assert_int_equal(list->tasks[0]->accesses[1].tensor->offset, first->items[ln_1].offset * ELEMENT_BYTES);
     end_build(&b);
     free_model(model);
     free_list_and_machine(list);

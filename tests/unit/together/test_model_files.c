@@ -43,7 +43,7 @@ struct variant {
 /* Random values for parameter i, drawn as if it were number `as` of the table. */
 static float *values_of_param(const struct params *params, int i, int as)
 {
-    const struct param *param = &params->params[i];
+    const struct param *param = &params->items[i];
     float *values = random_floats(param_elements(param), (uint64_t)as + 1);
     for (size_t k = 0; k < param_elements(param); k++)
         values[k] = param->init == INIT_ONE ? 1 + 0.1f * values[k] : 0.1f * values[k];
@@ -74,7 +74,7 @@ static const char *write_model(const char *path, const struct variant *variant)
     if (variant->more)
         st_declare(writer, variant->more, DTYPE_F32, 1, (int64_t[]){1});
     for (int i = variant->begin; i < end; i++) {
-        const struct param *param = &params->params[i];
+        const struct param *param = &params->items[i];
         st_declare(writer, name_in(variant, param->name), DTYPE_F32, param->n_dims,
                    (int64_t[]){param->shape[param->conv1d], param->shape[!param->conv1d]});
     }
@@ -82,7 +82,7 @@ static const char *write_model(const char *path, const struct variant *variant)
     if (variant->more)
         st_write(writer, &(float){1}, sizeof(float));
     for (int i = variant->begin; i < end; i++) {
-        const struct param *param = &params->params[i];
+        const struct param *param = &params->items[i];
         bool head = strcmp(param->name, "lm_head.weight") == 0;
         int as = head && variant->head == SAME_HEAD ? WTE : i;
         if (!config.tied &&
@@ -120,7 +120,7 @@ static uint64_t loaded(const char *path)
     must(finish_lists(pool, &list, 1));
     init_from_source(model, &source);
     for (int i = 0; i < model->params->n; i++) {
-        size_t n = param_elements(&model->params->params[i]);
+        size_t n = param_elements(&model->params->items[i]);
         float *values = allocate(n, sizeof *values);
         read_param(model, i, KEPT_VALUE, values);
         hash = hash_bytes(values, n * sizeof *values, hash);
@@ -265,8 +265,7 @@ static void write_index(const char *path, const char *first, const char *second)
     struct params *params = new_params(&gpt, &one_rank, 0);
     json_t *map = json_object();
     for (int i = 0; i < params->n; i++)
-        json_object_set_new(map, lasting("transformer.%s", params->params[i].name),
-                            json_string(i < 6 ? first : second));
+        json_object_set_new(map, lasting("transformer.%s", params->items[i].name), json_string(i < 6 ? first : second));
     json_t *index = json_pack("{s:{s:i}, s:o}", "metadata", "total_size", 1, "weight_map", map);
     publish_text(path, json_dumps(index, 0));
     json_decref(index);

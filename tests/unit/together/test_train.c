@@ -110,7 +110,7 @@ static double loss_by_hand(struct trainer *trainer, const float *bias)
 static void set_constant_model(struct trainer *trainer, float *bias)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
-        const struct param *param = &trainer->model->params->params[i];
+        const struct param *param = &trainer->model->params->items[i];
         size_t n = (size_t)(param->shape[0] * param->shape[1]);
         float *values = random_floats(n, 3);
         if (strcmp(param->name, "ln_f.weight") == 0)

@@ -21,7 +21,7 @@
 static void poke(struct trainer *trainer, const char *name, size_t at, float value)
 {
     for (int i = 0; i < trainer->model->params->n; i++) {
-        const struct param *param = &trainer->model->params->params[i];
+        const struct param *param = &trainer->model->params->items[i];
         if (strcmp(param->name, name) != 0)
             continue;
         float *values = allocate((size_t)(param->shape[0] * param->shape[1]), sizeof *values);

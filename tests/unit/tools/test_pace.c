@@ -306,7 +306,7 @@ TEST(a_simulation_is_the_same_as_data_and_as_a_trace)
     struct trace *trace = trace_open(file);
     struct trace_steps steps = trace_steps_of(trace, 0);
     assert_at_least(steps.n, 3); /* as many as it took until the times repeat */
-    uint64_t last = steps.steps[steps.n - 1].end - steps.steps[steps.n - 2].end;
+    uint64_t last = steps.items[steps.n - 1].end - steps.items[steps.n - 2].end;
     assert_close(1e-6 * (double)last, ms, 1e-5);            /* whole nanoseconds */
     assert_close(1e-6 * trace_period_ns(&steps), ms, 1e-5); /* what `yard trace summary` prints */
     free_trace(trace);

@@ -375,7 +375,7 @@ static void check_word(void *word) { check_tokens(word); }
 TEST(a_checkpoint_keeps_a_tokenizer)
 {
     const struct text text = text_of("abab abab<|endoftext|> abc abc");
-    const struct texts train = {.texts = (struct text *)&text, .n = 1};
+    const struct texts train = {.items = (struct text *)&text, .n = 1};
     struct tokenizer tokenizer = make_tokenizer("bpe:300", &train, &train);
     char *line = tokenizer_to_text(&tokenizer);
     struct tokenizer again = tokenizer_from_text(line, "run/model");

@@ -25,17 +25,17 @@ static void expect_whole(const struct track *track)
         const struct bars *bars = &trace->bars[lane];
         uint64_t busy = 0;
         for (size_t i = 0; i < bars->n; i++) {
-            const struct trace_record *record = &trace->records[bars->bars[i].record];
+            const struct trace_record *record = &trace->records[bars->items[i].record];
             assert_int_equal(trace->tasks[record->task].lane, lane);
-            assert_int_equal(bars->bars[i].start, record->start);
-            assert_int_equal(bars->bars[i].end, record->end);
-            assert_int_equal(bars->bars[i].busy, busy);
+            assert_int_equal(bars->items[i].start, record->start);
+            assert_int_equal(bars->items[i].end, record->end);
+            assert_int_equal(bars->items[i].busy, busy);
             if (i > 0)
-                assert_at_most(bars->bars[i - 1].start, record->start);
-            assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->bars[i].record);
-            assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->bars[i].record);
-            assert_int_equal(trace_find_before(trace, record->task, record->step, bars->bars[i].record), NONE);
-            busy += bars->bars[i].end - bars->bars[i].start;
+                assert_at_most(bars->items[i - 1].start, record->start);
+            assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->items[i].record);
+            assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->items[i].record);
+            assert_int_equal(trace_find_before(trace, record->task, record->step, bars->items[i].record), NONE);
+            busy += bars->items[i].end - bars->items[i].start;
         }
         taken += bars->n;
     }

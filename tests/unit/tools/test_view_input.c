@@ -146,7 +146,7 @@ TEST(the_mouse_selects_drags_measures_and_zooms)
     assert_string_equal(selected_name(view), "backward");
     struct drawn_edges edges = edges_of_pick(view, &view->selection.task);
     assert_at_least(edges.n, 2);
-    free(edges.edges);
+    free(edges.items);
 
     double at = axis_at(view, x);
     turn_wheel(view, 3, SHIFT_UP); /* what is under the mouse stays there */
@@ -193,7 +193,7 @@ static const struct bar *longest_in_column(const struct view *view, const struct
     uint64_t to = clock_of(view->tracks[0], axis_at(view, x + 1));
     const struct bar *longest = NULL;
     *count = 0;
-    for (const struct bar *bar = bars->bars; bar < bars->bars + bars->n; bar++) {
+    for (const struct bar *bar = bars->items; bar < bars->items + bars->n; bar++) {
         if (bar->end <= from || bar->start >= to)
             continue;
         ++*count;

@@ -728,8 +728,8 @@ TEST(a_high_row_has_as_many_names_as_a_low_one)
             const struct bars *bars = &view->tracks[0]->trace->bars[row->index];
             assert_int_equal(row->height >= 30, high);
             for (size_t i = 0; i < bars->n; i++) {
-                int from = (int)x_of(view, axis_of(view->tracks[0], bars->bars[i].start)) + 2;
-                int to = (int)x_of(view, axis_of(view->tracks[0], bars->bars[i].end)) - 2;
+                int from = (int)x_of(view, axis_of(view->tracks[0], bars->items[i].start)) + 2;
+                int to = (int)x_of(view, axis_of(view->tracks[0], bars->items[i].end)) - 2;
                 const uint32_t *line = canvas->pixels + (row->y + row->height / 2) * canvas->width;
                 bool has_name = false;
                 for (int x = MAX(from, places_of(view).rows.x); x < MIN(to, 1260); x++)

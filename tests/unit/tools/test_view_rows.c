@@ -389,8 +389,8 @@ TEST(busy_time_is_that_of_the_bars)
         uint64_t to = from + random4.word[2] % 9000000;
         uint64_t busy = 0;
         for (size_t i = 0; i < bars->n; i++)
-            if (bars->bars[i].end > from && bars->bars[i].start < to)
-                busy += MIN(bars->bars[i].end, to) - MAX(bars->bars[i].start, from);
+            if (bars->items[i].end > from && bars->items[i].start < to)
+                busy += MIN(bars->items[i].end, to) - MAX(bars->items[i].start, from);
         assert_int_equal(busy_between(bars, from, to), busy);
     }
     end_view(view);
@@ -468,7 +468,7 @@ TEST(hatching_leaves_a_short_task_as_it_is)
     const struct bars *bars = &view->tracks[0]->trace->bars[upload->index];
     assert_above(bars->n, 2);
     for (size_t i = 1; i + 1 < bars->n; i++) {
-        int x = (int)x_of(view, axis_of(view->tracks[0], bars->bars[i].start));
+        int x = (int)x_of(view, axis_of(view->tracks[0], bars->items[i].start));
         int same = 0;
         for (int at = x - 1; at <= x + 1; at++)
             if (line[at] == line[at + 1])

@@ -24,7 +24,7 @@ static void expect_shares(const struct view *view, uint32_t lane)
             uint64_t ns[GROUPS], counted[GROUPS] = {0};
             sum_shares(view, 0, lane, i, end, ns);
             for (size_t k = i / block * block; k < end / block * block; k++)
-                counted[colour_group(view, track, bars->bars[k].task)] += bars->bars[k].end - bars->bars[k].start;
+                counted[colour_group(view, track, bars->items[k].task)] += bars->items[k].end - bars->items[k].start;
             assert_memory_equal(ns, counted, sizeof ns);
         }
 }

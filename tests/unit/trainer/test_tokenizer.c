@@ -21,7 +21,7 @@ static struct text prompt_of(const char *bytes)
 
 static struct tokenizer char_tokenizer(const struct text *text)
 {
-    const struct texts train = {.texts = (struct text *)text, .n = 1};
+    const struct texts train = {.items = (struct text *)text, .n = 1};
     const struct texts val = {0};
     return make_tokenizer("chars", &train, &val);
 }
