@@ -193,7 +193,7 @@ static uint64_t count_held(const struct trace *trace, uint32_t device, uint64_t 
         const struct trace_step_list *steps = &trace->steps[tensor->list];
         bool held = tensor->n_uses == 0;
         for (size_t k = 0; k < steps->n && !held; k++) {
-            uint32_t step = steps->steps[k].step, ended = 0;
+            uint32_t step = steps->items[k].step, ended = 0;
             uint64_t start = UINT64_MAX, end = 0;
             for (uint32_t u = 0; u < tensor->n_uses; u++) {
                 const struct runs *runs = &trace->runs[trace->uses[tensor->first_use + u]];

@@ -65,7 +65,7 @@ static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint6
     gap.cause[3] = CAUSE_LAUNCH;
     gap.at[0] = MIN(from, record->start);
     if (n_before > 0)
-        gap.at[1] = steps->steps[n_before - 1].computed;
+        gap.at[1] = steps->items[n_before - 1].computed;
     if (gap.blocker != NONE) {
         gap.cause[1] = cause_of(trace, task, edge);
         gap.at[2] = trace->records[gap.blocker].end;

@@ -178,7 +178,7 @@ static void update_whole_step(struct trace *trace)
     for (size_t i = 0; i < TRACE_LISTS; i++) {
         const struct trace_step_list *steps = &trace->steps[i];
         if (steps->n > 0)
-            last = MAX(last, steps->steps[steps->n - 1].step);
+            last = MAX(last, steps->items[steps->n - 1].step);
     }
     uint32_t begun = last;
     for (size_t i = 0; i < trace->n_unfinished; i++) {

@@ -147,7 +147,7 @@ static bool has_lower_number(const void *item, const void *key)
 
 size_t first_step_of(const struct trace_step_list *list, uint64_t number)
 {
-    return lower_bound(&number, list->steps, list->n, sizeof *list->steps, has_lower_number);
+    return lower_bound(&number, list->items, list->n, sizeof *list->items, has_lower_number);
 }
 
 static bool works_before(const void *item, const void *key)
@@ -170,12 +170,12 @@ static void take_step(struct trace *trace, const struct trace_record *record)
     enum lane_kind kind = trace->lanes[task->lane].kind;
     bool computes = kind == LANE_COMPUTE;
     size_t i = first_step_of(list, record->step);
-    if (i == list->n || list->steps[i].step != record->step) {
+    if (i == list->n || list->items[i].step != record->step) {
         const struct trace_step new_step = {.step = record->step, .start = UINT64_MAX, .work = UINT64_MAX};
-        list->steps = insert_item(list->steps, &list->n, &list->cap, i, sizeof *list->steps);
-        list->steps[i] = new_step;
+        list->items = insert_item(list->items, &list->n, &list->cap, i, sizeof *list->items);
+        list->items[i] = new_step;
     }
-    struct trace_step *step = &list->steps[i];
+    struct trace_step *step = &list->items[i];
     step->start = MIN(step->start, record->start);
     step->end = MAX(step->end, record->end);
     if (computes && !step->computes)

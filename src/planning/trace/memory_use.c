@@ -66,7 +66,7 @@ static uint64_t first_change(const struct trace *trace, uint64_t from)
     uint64_t clock = from;
     for (size_t list = 0; list < TRACE_LISTS; list++)
         for (size_t k = 0; k < trace->steps[list].n; k++) {
-            const struct trace_step *step = &trace->steps[list].steps[k];
+            const struct trace_step *step = &trace->steps[list].items[k];
             if (step->end >= from || step->step > trace->memory_use_step)
                 clock = MIN(clock, step->start);
         }
@@ -138,7 +138,7 @@ static void add_changes(struct memory_changes *all, const struct trace_tensor *t
 static size_t first_open_step(const struct trace *trace, const struct trace_step_list *steps, uint64_t from)
 {
     size_t k = 0;
-    while (k < steps->n && steps->steps[k].end < from && steps->steps[k].step <= trace->memory_use_step)
+    while (k < steps->n && steps->items[k].end < from && steps->items[k].step <= trace->memory_use_step)
         k++;
     return k;
 }
@@ -159,7 +159,7 @@ static struct memory_changes collect_changes(const struct trace *trace, uint64_t
         if (tensor->n_uses == 0 || n == 0)
             continue;
         GROW(lives, cap, n);
-        fill_lives(trace, tensor, &steps->steps[k], n, lives);
+        fill_lives(trace, tensor, &steps->items[k], n, lives);
         add_changes(&all, tensor, lives, n, from);
     }
     free(lives);
@@ -303,7 +303,7 @@ static bool is_alive(const struct trace *trace, const struct trace_tensor *tenso
     const struct trace_step_list *steps = &trace->steps[tensor->list];
     bool alive = !tensor->n_uses;
     for (size_t k = 0; k < steps->n && !alive; k++) {
-        const struct trace_step *step = &steps->steps[k];
+        const struct trace_step *step = &steps->items[k];
         struct tensor_life life;
         if (step->start > clock || (step->end <= clock && step->step <= trace->whole_step))
             continue;

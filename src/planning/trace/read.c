@@ -184,7 +184,7 @@ void free_trace(struct trace *trace)
             free(trace->memory_use[i].blocks);
         }
     for (size_t i = 0; i < TRACE_LISTS; i++)
-        free(trace->steps[i].steps);
+        free(trace->steps[i].items);
     for (size_t i = 0; i < TRACE_PARTS; i++)
         free(*PART_OF(void *, trace, trace_parts[i].table));
     free(trace->bars);

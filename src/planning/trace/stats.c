@@ -80,7 +80,7 @@ static bool follows_directly(const struct trace_steps *steps, size_t i)
 
 struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
 {
-    struct trace_steps steps = {.list = list, .items = trace->steps[list].steps, .n = trace->steps[list].n};
+    struct trace_steps steps = {.list = list, .items = trace->steps[list].items, .n = trace->steps[list].n};
     size_t whole = steps.n;
     while (whole > 1 && steps.items[whole - 1].step > trace->whole_step)
         whole--;
@@ -161,7 +161,7 @@ struct layer_beside {
 };
 
 struct layers_beside { /* in the order of their first updates */
-    struct layer_beside *layers;
+    struct layer_beside *items;
     size_t n, cap;
 };
 
@@ -243,10 +243,10 @@ static bool is_cpu_update(const struct trace *trace, const struct trace_record *
 static struct layer_beside *sums_of_layer(struct layers_beside *layers, int32_t layer)
 {
     for (size_t i = 0; i < layers->n; i++)
-        if (layers->layers[i].layer == layer)
-            return &layers->layers[i];
-    GROW(layers->layers, layers->cap, layers->n + 1);
-    struct layer_beside *added = &layers->layers[layers->n++];
+        if (layers->items[i].layer == layer)
+            return &layers->items[i];
+    GROW(layers->items, layers->cap, layers->n + 1);
+    struct layer_beside *added = &layers->items[layers->n++];
     *added = (struct layer_beside){.layer = layer};
     return added;
 }
@@ -282,11 +282,11 @@ struct table *trace_beside(const struct trace *trace, const struct trace_steps *
     struct table *table = new_table(columns, COUNT(columns));
     struct layers_beside layers = sum_up_layers(trace, steps);
     double ms = 1e-6 * trace->header.pace_scale / (double)steps->counted;
-    for (const struct layer_beside *sums = layers.layers; sums < layers.layers + layers.n; sums++)
+    for (const struct layer_beside *sums = layers.items; sums < layers.items + layers.n; sums++)
         ROW(table, number_cell(sums->layer), number_cell((double)sums->tasks), number_cell((double)sums->beside),
             number_cell((double)sums->none_left), number_cell((double)sums->next_step),
             number_cell((double)sums->ns * ms), number_cell((double)sums->hidden_ns * ms));
-    free(layers.layers);
+    free(layers.items);
     return table;
 }
 

@@ -66,7 +66,7 @@ struct trace_path {
     size_t n, cap;
 };
 
-/* step: an index in steps->steps. */
+/* step: an index in steps->items. */
 struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step);
 
 /* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */

@@ -58,7 +58,7 @@ struct trace_step {
 };
 
 struct trace_step_list { /* ascending */
-    struct trace_step *steps;
+    struct trace_step *items;
     size_t n, cap;
 };
 

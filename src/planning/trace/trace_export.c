@@ -326,8 +326,8 @@ int trace_export(char **files)
     uint32_t chosen = find_trace_list(trace, path, trace_options.list);
     const struct trace_step_list *steps = &trace->steps[chosen];
     if (steps->n > 0) {
-        has_first = steps->steps[0].step;
-        has_last = steps->steps[steps->n - 1].step;
+        has_first = steps->items[0].step;
+        has_last = steps->items[steps->n - 1].step;
     }
     if (trace->n_records && (first > has_last || last < has_first))
         fail(EXIT_USAGE,

@@ -43,9 +43,9 @@ static void go_by(struct view *view, int by)
         go_to_step(view, view->sight.anchor);
         return;
     }
-    if (by < 0 && step > steps->steps)
+    if (by < 0 && step > steps->items)
         step--;
-    if (by > 0 && step + 1 < steps->steps + steps->n)
+    if (by > 0 && step + 1 < steps->items + steps->n)
         step++;
     go_to_step(view, step->step);
 }

@@ -210,8 +210,8 @@ static void expect_step(const struct view *view, uint32_t number)
             return;
     }
     if (list->n > 0) {
-        first = list->steps[0].step;
-        last = list->steps[list->n - 1].step;
+        first = list->items[0].step;
+        last = list->items[list->n - 1].step;
     }
     fail(EXIT_USAGE, "the trace %s holds the steps %" PRIu32 " to %" PRIu32 ", but --step asks for %" PRIu32,
          view->tracks[0]->path, first, last, number);

@@ -56,7 +56,7 @@ void look_at_step(struct view *view, uint32_t number)
 void look_at_all(struct view *view)
 {
     double from = 0, to = 0;
-    set_anchor(view, view->tracks[0]->steps->n ? view->tracks[0]->steps->steps[0].step : 0);
+    set_anchor(view, view->tracks[0]->steps->n ? view->tracks[0]->steps->items[0].step : 0);
     for (int i = 0; i < view->n_tracks; i++) {
         const struct track *track = view->tracks[i];
         if (track->trace->n_records) {
@@ -72,8 +72,8 @@ void look_at_steps(struct view *view)
     const struct trace_step_list *steps = view->tracks[0]->steps;
     if (steps->n == 0)
         return;
-    const struct trace_step *last = &steps->steps[steps->n - 1];
-    set_anchor(view, steps->steps[0].step);
+    const struct trace_step *last = &steps->items[steps->n - 1];
+    set_anchor(view, steps->items[0].step);
     look_around(view, 0, axis_of(view->tracks[0], last->work) + step_ns(view->tracks[0], last));
 }
 
@@ -86,7 +86,7 @@ static double wanted_length(const struct track *track, const struct trace_step *
     size_t n = 0;
     if (!newest)
         return second;
-    for (const struct trace_step *step = newest; step > track->steps->steps && n < LATEST; step--)
+    for (const struct trace_step *step = newest; step > track->steps->items && n < LATEST; step--)
         ns[n++] = step_ns(track, step - 1);
     return n > 0 ? 3 * median(ns, n) : 3 * step_ns(track, newest);
 }

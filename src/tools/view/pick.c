@@ -117,7 +117,7 @@ void fill_critical_path(struct view *view)
     view->selection.n_path = 0;
     if (!step)
         return;
-    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->steps));
+    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->items));
     for (size_t i = 0; i < path.n; i++) {
         GROW(view->selection.path, view->selection.cap_path, view->selection.n_path + 1);
         view->selection.path[view->selection.n_path++] = path.hops[i].record;

@@ -27,7 +27,7 @@ static uint32_t steps_of_span(const struct view *view, const struct track *track
     uint32_t n = 1;
     if (steps->n < 2)
         return 1;
-    double all = axis_of(track, steps->steps[steps->n - 1].work) - axis_of(track, steps->steps[0].work);
+    double all = axis_of(track, steps->items[steps->n - 1].work) - axis_of(track, steps->items[0].work);
     double wide = pixels * all / (double)(steps->n - 1);
     while (n * wide < SPAN_WIDTH * view->scale && n < steps->n)
         n *= 2;
@@ -54,7 +54,7 @@ static bool is_wide(const struct view *view, const struct track *track, uint64_t
 /* The step with which the span begins that goes on at the left edge, or else the first one. */
 static size_t first_of_spans(const struct view *view, const struct track *track, uint32_t span)
 {
-    const struct trace_step *steps = track->steps->steps;
+    const struct trace_step *steps = track->steps->items;
     uint64_t from = clock_of(track, view->sight.from);
     size_t i = first_step_from(steps, track->steps->n, from + 1);
     if (i > 0)
@@ -67,7 +67,7 @@ static size_t first_of_spans(const struct view *view, const struct track *track,
 /* The clock at which step i begins, or for the first step what ran before it. */
 static uint64_t begin_of_step(const struct track *track, size_t i)
 {
-    uint64_t work = track->steps->steps[i].work;
+    uint64_t work = track->steps->items[i].work;
     return i > 0 ? work : MIN(work, track->trace->records[0].start);
 }
 
@@ -80,7 +80,7 @@ static void add_span_edge(struct shares *shares, uint64_t clock)
 /* Finds the clocks between which the spans in sight lie. */
 static void fill_span_edges(const struct view *view, const struct track *track, struct shares *shares)
 {
-    const struct trace_step *steps = track->steps->steps;
+    const struct trace_step *steps = track->steps->items;
     size_t n = track->steps->n;
     uint64_t to = clock_of(track, view->sight.to);
     uint32_t span = steps_of_span(view, track);

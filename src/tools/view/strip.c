@@ -23,7 +23,7 @@ uint32_t step_at_overview(const struct view *view, int x)
     if (steps->n == 0)
         return 0;
     double index = fmin(fmax((double)(x - box.x) / box.w, 0), 1) * (double)steps->n;
-    return steps->steps[MIN((size_t)index, steps->n - 1)].step;
+    return steps->items[MIN((size_t)index, steps->n - 1)].step;
 }
 
 /* The median of the lengths of steps that have ended, or when there are many of a sample of them; 0: none has. */
@@ -31,11 +31,11 @@ static double median_step_ns(const struct track *track)
 {
     double ns[1000];
     size_t n = track->steps->n;
-    while (n > 0 && is_unfinished(track, &track->steps->steps[n - 1]))
+    while (n > 0 && is_unfinished(track, &track->steps->items[n - 1]))
         n--;
     size_t sample = MIN(n, COUNT(ns));
     for (size_t i = 0; i < sample; i++)
-        ns[i] = step_ns(track, &track->steps->steps[i * n / sample]);
+        ns[i] = step_ns(track, &track->steps->items[i * n / sample]);
     return n > 0 ? median(ns, sample) : 0;
 }
 
@@ -44,7 +44,7 @@ static double median_step_ns(const struct track *track)
 static void draw_step(const struct view *view, size_t i, double top)
 {
     const struct track *track = view->tracks[0];
-    const struct trace_step *step = &track->steps->steps[i];
+    const struct trace_step *step = &track->steps->items[i];
     const struct box box = places_of(view).overview;
     size_t n = track->steps->n, pixels = (size_t)box.w;
     int left = box.x + (int)(i * pixels / n);
@@ -90,7 +90,7 @@ static struct loss_curve read_loss_curve(const struct track *track)
     struct loss_curve curve = {
         .stride = stride_of_steps(track->steps->n, MOST_POINTS), .least = INFINITY, .most = -INFINITY};
     for (size_t i = 0; i < track->steps->n; i += curve.stride) {
-        double loss = step_loss(track, &track->steps->steps[i]);
+        double loss = step_loss(track, &track->steps->items[i]);
         curve.least = fmin(curve.least, loss);
         curve.most = fmax(curve.most, loss);
         curve.loss[curve.n++] = loss;
@@ -187,7 +187,7 @@ static size_t first_step_right(const struct view *view, const struct track *trac
     size_t low = i, high = n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (axis_of(track, track->steps->steps[middle].work) < view->sight.to)
+        if (axis_of(track, track->steps->items[middle].work) < view->sight.to)
             low = middle + 1;
         else
             high = middle;
@@ -203,7 +203,7 @@ struct step_range { /* steps [begin, end), by index */
  * been fetched. */
 static struct step_range find_steps_in_sight(const struct view *view, const struct track *track)
 {
-    const struct trace_step *step = track->steps->steps, *newest = newest_step(track);
+    const struct trace_step *step = track->steps->items, *newest = newest_step(track);
     size_t n = newest ? (size_t)(newest - step) + 1 : 0;
     struct step_range range = {.begin = first_step_from(step, n, clock_of(track, view->sight.from))};
     range.end = first_step_right(view, track, range.begin, n);
@@ -222,7 +222,7 @@ static struct step_range find_borders(const struct view *view, const struct trac
 
 static int border_x(const struct view *view, const struct track *track, size_t i)
 {
-    return pixel_of(view, axis_of(track, track->steps->steps[i].work));
+    return pixel_of(view, axis_of(track, track->steps->items[i].work));
 }
 
 /* Has the line of step i room among those of the range?  A stretch of short steps has no lines. */
@@ -272,7 +272,7 @@ static struct interlude interlude_at_left(const struct view *view, const struct 
 static int draw_interlude(const struct view *view, size_t i, int least, int free_to)
 {
     const struct track *track = view->tracks[0];
-    const struct trace_step *step = &track->steps->steps[i];
+    const struct trace_step *step = &track->steps->items[i];
     struct interlude interlude = find_interlude(track, step);
     if (interlude.name && begins_before_sight(view, interlude.start))
         interlude = interlude_at_left(view, step);
@@ -306,7 +306,7 @@ struct number_room {
 /* Places the number of step i between the anchor's and that of the step after it. */
 static struct step_number place_number(const struct view *view, size_t i, const struct number_room *room)
 {
-    const struct trace_step *step = &view->tracks[0]->steps->steps[i];
+    const struct trace_step *step = &view->tracks[0]->steps->items[i];
     const struct box box = places_of(view).ruler;
     bool is_asked = i == room->newest || i == room->anchor;
     struct step_number number = {.shown = false};
@@ -344,7 +344,7 @@ static struct number_room find_room(const struct view *view, size_t first, size_
                                .anchor = SIZE_MAX,
                                .anchor_end = box.x,
                                .free_to = box.x + box.w};
-    size_t i = anchor ? (size_t)(anchor - track->steps->steps) : SIZE_MAX;
+    size_t i = anchor ? (size_t)(anchor - track->steps->items) : SIZE_MAX;
     if (i < first || i >= end)
         return room;
     if (anchor->step != view->sight.anchor || axis_of(track, anchor->work) < view->sight.from)
@@ -375,7 +375,7 @@ static bool draw_step_numbers(const struct view *view)
         int least = number.shown ? end_with_gap(view, &number) : free_from;
         int begins = draw_interlude(view, i, least, room.free_to);
         if (number.shown) {
-            bool is_anchor = track->steps->steps[i].step == view->sight.anchor;
+            bool is_anchor = track->steps->items[i].step == view->sight.anchor;
             put_text(view, number.x, box.y + 2 * view->scale, view->width, is_anchor ? ACCENT : INK, "%s", number.text);
             begins = number.x;
             has_anchor |= is_anchor;

@@ -11,7 +11,7 @@ const struct trace_step *find_step(const struct track *track, uint32_t step)
     size_t n = first_step_of(steps, (uint64_t)step + 1); /* steps up to that one */
     if (steps->n == 0)
         return NULL;
-    return n > 0 ? &steps->steps[n - 1] : &steps->steps[0];
+    return n > 0 ? &steps->items[n - 1] : &steps->items[0];
 }
 
 /* Where the step ends if no later step ends it: its last end, or now while tasks of it are unfinished. */
@@ -32,7 +32,7 @@ struct interludes find_interludes(const struct track *track, uint64_t clock)
     struct interludes found = {.before = {.start = 0}, .after = {.start = UINT64_MAX}};
     for (uint32_t k = 0; k < TRACE_LISTS; k++) {
         const char *name = track->trace->header.list[k];
-        const struct trace_step *runs = track->trace->steps[k].steps;
+        const struct trace_step *runs = track->trace->steps[k].items;
         size_t n = track->trace->steps[k].n;
         if (k == track->list)
             continue;
@@ -47,7 +47,7 @@ struct interludes find_interludes(const struct track *track, uint64_t clock)
 
 struct interlude find_interlude(const struct track *track, const struct trace_step *step)
 {
-    bool last = step + 1 == track->steps->steps + track->steps->n;
+    bool last = step + 1 == track->steps->items + track->steps->n;
     uint64_t next_step = last ? UINT64_MAX : step[1].work;
     const struct interlude after = find_interludes(track, step->work).after;
     return after.start < next_step ? after : (struct interlude){.start = next_step};
@@ -56,7 +56,7 @@ struct interlude find_interlude(const struct track *track, const struct trace_st
 double step_ns(const struct track *track, const struct trace_step *step)
 {
     const struct trace_step *next = step + 1;
-    bool last = next == track->steps->steps + track->steps->n || next->step != step->step + 1 ||
+    bool last = next == track->steps->items + track->steps->n || next->step != step->step + 1 ||
                 next->work < step->work || next->computes < step->computes; /* then it only fetches ahead */
     const struct interlude after = find_interlude(track, step);
     uint64_t end = last || after.name ? end_of_last(track, step) : next->work;
@@ -68,9 +68,9 @@ double step_ns(const struct track *track, const struct trace_step *step)
 const struct trace_step *newest_step(const struct track *track)
 {
     size_t n = track->steps->n;
-    while (n > 1 && !track->steps->steps[n - 1].computes)
+    while (n > 1 && !track->steps->items[n - 1].computes)
         n--;
-    return n > 0 ? &track->steps->steps[n - 1] : NULL;
+    return n > 0 ? &track->steps->items[n - 1] : NULL;
 }
 
 /* A killed trainer's last step stays unfinished.  The lists run one after another: what comes after the step's last
@@ -100,7 +100,7 @@ double last_loss(const struct track *track)
     enum { IN_FLIGHT = 8 };
     const struct trace_step_list *steps = track->steps;
     for (size_t i = steps->n; i > 0 && i + IN_FLIGHT > steps->n; i--) {
-        double loss = step_loss(track, &steps->steps[i - 1]);
+        double loss = step_loss(track, &steps->items[i - 1]);
         if (!isnan(loss))
             return loss;
     }
@@ -244,7 +244,7 @@ void renew_track(struct track *track)
         track->folded = allocate(trace->header.n_devices, sizeof *track->folded);
     }
     update_track(track);
-    track->zero = track->steps->n > 0 ? track->steps->steps[0].work : trace->header.start_ns;
+    track->zero = track->steps->n > 0 ? track->steps->items[0].work : trace->header.start_ns;
 }
 
 struct track *open_track(const char *path, struct board *board)

@@ -40,7 +40,7 @@ TEST(what_is_written_is_read)
     for (size_t i = 1; i < trace->n_records; i++)
         assert_at_most(trace->records[i - 1].start, trace->records[i].start);
     assert_int_equal(trace->steps[0].n, 4);
-    assert_int_equal(trace->steps[0].steps[0].step, 1);
+    assert_int_equal(trace->steps[0].items[0].step, 1);
     assert_int_equal(trace->whole_step, 4);
     free_trace(trace);
 }
@@ -101,7 +101,7 @@ TEST(an_unfinished_step_is_not_whole)
     put_run(writer, &example_runs[14], 0, 1);
     close_trace_writer(writer);
     struct trace *trace = trace_open(path);
-    assert_int_equal(trace->steps[0].steps[trace->steps[0].n - 1].step, 4);
+    assert_int_equal(trace->steps[0].items[trace->steps[0].n - 1].step, 4);
     assert_int_equal(trace->whole_step, 2);
     free_trace(trace);
 }

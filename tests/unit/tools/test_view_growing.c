@@ -49,7 +49,7 @@ static void expect_whole(const struct track *track)
         assert_ptr_equal(most_held(use, i, end), &use->amounts[most]);
     }
     for (size_t i = 0; i < track->steps->n; i++) {
-        const struct trace_step *step = &track->steps->steps[i];
+        const struct trace_step *step = &track->steps->items[i];
         uint64_t end = 0;
         for (size_t record = 0; record < trace->n_records; record++)
             end = trace->records[record].step == step->step ? MAX(end, trace->records[record].end) : end;
@@ -267,7 +267,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_above(to - from, 10); /* its bar is large enough to be seen */
     }
     for (size_t i = 0; i + 1 < track->steps->n; i++)
-        assert_below(step_ns(track, &track->steps->steps[i]), TASKS * 1010 + 1);
+        assert_below(step_ns(track, &track->steps->items[i]), TASKS * 1010 + 1);
     for (uint32_t i = 0; i < 1000; i++) {
         double axis = axis_of(track, zero) + (double)(random_words(2, STREAM_TEST, 0, i).word[0] % (ran - 1));
         assert_close(axis_of(track, clock_of(track, axis)), axis, 1.5);
@@ -336,8 +336,8 @@ static void put_list(const struct view *view, uint32_t list, const char *name, u
     struct trace *trace = (struct trace *)view->tracks[0]->trace;
     snprintf(trace->header.list[list], sizeof trace->header.list[list], "%s", name);
     struct trace_step_list *steps = &trace->steps[list];
-    GROW(steps->steps, steps->cap, 1);
-    steps->steps[0] = (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
+    GROW(steps->items, steps->cap, 1);
+    steps->items[0] = (struct trace_step){.step = 1, .start = begin, .end = begin + 8000, .work = begin};
     steps->n = 1;
 }
 
@@ -366,7 +366,7 @@ TEST(an_evaluation_is_a_span_of_its_own)
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     const struct track *track = view->tracks[0];
-    const struct trace_step *steps = track->steps->steps;
+    const struct trace_step *steps = track->steps->items;
     double length = places_of(view).rows.w / 4.0 * STEP_NS; /* four pixels a step */
     put_list(view, 1, "eval", eval);
     look_at(view, -length / 2, length / 2);

@@ -71,7 +71,7 @@ static void look_at_spans(struct view *view, double from)
 {
     const struct track *track = view->tracks[0];
     double length = places_of(view).rows.w / 4.0 * STEP_NS;
-    from += axis_of(track, track->steps->steps[0].work);
+    from += axis_of(track, track->steps->items[0].work);
     look_at(view, from, from + length);
 }
 
@@ -98,7 +98,7 @@ TEST(spans_do_not_move_with_the_view)
         const struct shares *shares = &view->shares[0];
         assert_int_equal(shares->n_edges, COUNT(first_step) + 1); /* the last edge is the end of the trace */
         for (size_t i = 0; i < COUNT(first_step); i++)
-            assert_int_equal(shares->edges[i], track->steps->steps[first_step[i] - 1].work);
+            assert_int_equal(shares->edges[i], track->steps->items[first_step[i] - 1].work);
         assert_int_equal(shares->edges[COUNT(first_step)], track->last);
     }
     look_at(view, 0, 10.0 * STEP_NS); /* steps are wide in it */
@@ -146,7 +146,7 @@ TEST(the_first_span_has_what_runs_before_step_1)
 {
     struct view *view = view_of_an_upload(1, -TASK_NS, TASK_NS);
     fill_shares(view);
-    assert_int_equal(view->shares[0].edges[0], view->tracks[0]->steps->steps[0].work - TASK_NS);
+    assert_int_equal(view->shares[0].edges[0], view->tracks[0]->steps->items[0].work - TASK_NS);
     end_view(view);
 }
 
