@@ -82,6 +82,25 @@ TEST(files_of_other_lengths_are_refused)
     free(image.bytes);
 }
 
+/* One of the two pages is enough to know the file as a snapshot, and to read the commit that it names. */
+TEST(a_file_that_lost_one_page_is_still_a_snapshot)
+{
+    struct snapfile snapfile;
+    const char *path = temp_path("one-page.snap");
+    struct image image = make_image(path, &snapfile);
+    for (int k = 0; k < 2; k++) {
+        char kept[SNAPFILE_PAGE];
+        char *page = image.bytes + k * SNAPFILE_PAGE;
+        memcpy(kept, page, SNAPFILE_PAGE);
+        memset(page, 0, SNAPFILE_PAGE);
+        put_bytes(&image, 0, image.n);
+        struct ran ran = expect_yard(EXIT_OK, lasting("page %d is torn or damaged", k), "ckpt ls '%s'", path);
+        assert_contains(ran.out, k == snapfile.page ? "step 1," : "step 2,");
+        memcpy(page, kept, SNAPFILE_PAGE);
+    }
+    free(image.bytes);
+}
+
 /* The command's words on a file whose newest iteration is damaged, and of one without any. */
 TEST(ckpt_names_the_damaged_payload)
 {
