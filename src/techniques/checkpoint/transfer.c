@@ -74,9 +74,9 @@ static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor 
 static struct loaded_tensor load_pieces(struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
     const struct kept_tensor *tensor = &checkpoint->cut->tensors[nth];
-    struct loaded_tensor loaded = {.plan = plan_copies(tensor, to, checkpoint->path),
-                                   .begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
+    struct loaded_tensor loaded = {.begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
     struct read_buffer *buffer = &checkpoint->buffer;
+    must(plan_copies(tensor, to, checkpoint->path, &loaded.plan));
     must(prove_copies(&loaded.plan));
     for (size_t k = 0; k < tensor->n; k++)
         loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->pieces[k]);

@@ -90,12 +90,14 @@ struct copy {
  * pieces are read and written from start to end. */
 struct copies {
     const struct kept_tensor *from, *to;
-    struct copy *copies; /* the caller frees it */
+    struct copy *copies; /* the caller of plan_copies() frees it, also after a problem */
     size_t n, cap;
 };
 
-/* Fails (EXIT_FAILED) when the pieces of either side do not cover each element once; `where` says where `from` is. */
-struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where);
+/* Makes the plan.  Returns NULL, or the problem (EXIT_FAILED) that the pieces of a side do not cover each element once.
+ * `where` says where `from` is, for the problem's sentence. */
+struct problem *plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where,
+                            struct copies *plan);
 
 /* Proves a plan from its copies alone (plan_copies() has checked that the pieces have each element once): every element
  * of every destination piece is written exactly once, with the same element of the tensor.  Returns NULL when the plan

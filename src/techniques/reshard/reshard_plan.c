@@ -40,9 +40,9 @@ static bool advance_to(struct side *side, size_t at, size_t *stretch)
     return false;
 }
 
-/* Fails: no piece has element `at` next, or the walk has ended there and a piece still has elements.  The message names
- * the first element that is wrong: an element that is still next in a piece, which is an overlap, or else `at`. */
-static _Noreturn void fail_uncovered(const struct side *side, size_t at)
+/* The problem that no piece has element `at` next, or that the walk has ended there and a piece still has elements.  The
+ * message names the first element that is wrong: one that is still next in a piece, which is an overlap, or else `at`. */
+static struct problem *uncovered_problem(const struct side *side, size_t at)
 {
     size_t first = at, stretch;
     for (size_t k = 0; k < side->tensor->n; k++) {
@@ -52,9 +52,9 @@ static _Noreturn void fail_uncovered(const struct side *side, size_t at)
         size_t next = element_of(side->tensor, piece, side->done[k], &stretch);
         first = MIN(first, next);
     }
-    fail(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu", side->where,
-         side->tensor->name, kept_name[side->tensor->role], first < at ? "more than one has" : "none has", first,
-         tensor_elements(side->tensor));
+    return new_problem(EXIT_FAILED, "%s: the pieces of tensor %s, %s, do not cover it once: %s element %zu of %zu",
+                       side->where, side->tensor->name, kept_name[side->tensor->role],
+                       first < at ? "more than one has" : "none has", first, tensor_elements(side->tensor));
 }
 
 static struct side new_side(const struct kept_tensor *tensor, const char *where)
@@ -62,39 +62,48 @@ static struct side new_side(const struct kept_tensor *tensor, const char *where)
     return (struct side){.tensor = tensor, .where = where, .done = allocate(tensor->n, sizeof(size_t))};
 }
 
-/* Ends the walk.  Fails if a piece still has elements; else frees what the side has allocated. */
-static void end_walk(struct side *side)
+/* The walk has ended.  Returns the problem that a piece still has elements, or NULL. */
+static struct problem *left_problem(const struct side *side)
 {
     for (size_t k = 0; k < side->tensor->n; k++)
         if (side->done[k] < piece_elements(&side->tensor->pieces[k]))
-            fail_uncovered(side, tensor_elements(side->tensor));
-    free(side->done);
+            return uncovered_problem(side, tensor_elements(side->tensor));
+    return NULL;
 }
 
-struct copies plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where)
+/* Walks through the tensor, and appends the copies to the plan.  Returns NULL, or the problem with the pieces. */
+static struct problem *walk_tensor(struct side sides[2], struct copies *plan)
 {
-    struct copies plan = {.from = from, .to = to};
-    struct side sides[] = {new_side(from, where), new_side(to, "where it goes to")};
     struct side *from_side = &sides[0], *to_side = &sides[1];
-    for (size_t at = 0, n; at < tensor_elements(from); at += n) {
+    for (size_t at = 0, n; at < tensor_elements(plan->from); at += n) {
         n = SIZE_MAX;
         for (struct side *side = sides; side < sides + 2; side++) {
             size_t stretch;
             if (!advance_to(side, at, &stretch))
-                fail_uncovered(side, at);
+                return uncovered_problem(side, at);
             n = MIN(n, stretch);
         }
         struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};
         copy.from_offset = from_side->done[from_side->now];
         copy.to_offset = to_side->done[to_side->now];
-        GROW(plan.copies, plan.cap, plan.n + 1);
-        plan.copies[plan.n++] = copy;
+        GROW(plan->copies, plan->cap, plan->n + 1);
+        plan->copies[plan->n++] = copy;
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
     }
-    end_walk(from_side);
-    end_walk(to_side);
-    return plan;
+    struct problem *problem = left_problem(from_side);
+    return problem ? problem : left_problem(to_side);
+}
+
+struct problem *plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where,
+                            struct copies *plan)
+{
+    struct side sides[] = {new_side(from, where), new_side(to, "where it goes to")};
+    *plan = (struct copies){.from = from, .to = to};
+    struct problem *problem = walk_tensor(sides, plan);
+    free(sides[0].done);
+    free(sides[1].done);
+    return problem;
 }
 
 /* ---- the proof --------------------------------------------------------------------------------------------------- */

@@ -77,7 +77,8 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
         {"bytes", "bytes", CELL_COUNT, 12, 0}};
     struct table *out = new_table(columns, COUNT(columns));
     for (size_t i = 0; i < from->cut->n; i++) {
-        struct copies plan = plan_copies(&from->cut->tensors[i], &to->cut->tensors[i], from->path);
+        struct copies plan;
+        must(plan_copies(&from->cut->tensors[i], &to->cut->tensors[i], from->path, &plan));
         must(prove_copies(&plan));
         for (size_t k = 0; k < plan.n; k++)
             list_copy(out, &plan, &plan.copies[k]);

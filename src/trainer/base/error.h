@@ -50,8 +50,13 @@ void flush_output(void);
 
 /* ---- problems ---------------------------------------------------------------------------------------------------- */
 
-/* Functions whose purpose is to end the program, or to look for a reason to, have these names.  Any other function may
- * call fail() too, where it meets a mistake of the user.
+/* A function that meets a user's mistake calls fail() where each of its callers would end the program.  It returns the
+ * problem, or NULL when all went well, where some caller goes on: for place() this is a search, which tries another
+ * choice when one does not fit; for plan_copies() it is a test, which goes through several wrong tensors.  Functions
+ * that belong together, such as cut_layers() and cut_layers_as_recorded(), do the same.  The exceptions are the readers
+ * of files that attempt(), below, is for: they call fail().
+ *
+ * Functions whose purpose is to end the program, or to look for a reason to, have these names:
  *
  *     fail_X(), refuse_X()    end the program in any case, and say why
  *     refuse_if_X()           ends it if X is so
@@ -63,8 +68,7 @@ void flush_output(void);
  * Functions of type struct problem * that have other names do or prove something, as place() and verify_list() do.
  * They too return the problem, or NULL. */
 
-/* A sentence and an exit code.  A library function that a user's mistake can make fail returns one, or NULL when all
- * went well.  Commands end the program with it; a caller that can go on otherwise frees it. */
+/* A sentence and an exit code.  A caller that ends the program with it calls must(); one that goes on frees it. */
 struct problem {
     enum exit_code code;
     char sentence[];
