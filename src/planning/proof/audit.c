@@ -14,6 +14,7 @@
  * declares to read such a word finds each run's filling there too, and so must not depend on it.
  */
 #include "proof.h"
+#include "trainer/run/run.h"
 
 enum { RUNS = 3 };
 static const uint32_t float_filling[RUNS] = {0xFFFFA55A, 0, 0x3C23D70A};

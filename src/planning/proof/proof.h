@@ -13,7 +13,13 @@
 #ifndef PROOF_H
 #define PROOF_H
 
-#include "trainer/train/train.h"
+#include "trainer/base/base.h"
+
+struct list;          /* trainer/step/list.h */
+struct serial_runner; /* trainer/run/run.h */
+struct task;          /* trainer/step/task.h */
+struct task_flight;   /* trainer/run/run.h */
+struct trainer;       /* trainer/train/train.h */
 
 /* ---- values.c ---------------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  */
 #include "proof.h"
 #include "trainer/train/hooks.h"
+#include "trainer/train/train.h"
 
 struct proof_options proof_options;
 extern const struct module module_proof;

@@ -11,6 +11,7 @@
  */
 #include "cells.h"
 #include "proof.h"
+#include "trainer/step/list.h"
 
 enum { ITERATIONS = 3 };
 

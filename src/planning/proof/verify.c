@@ -40,6 +40,8 @@ struct proof {
     struct problem *problem; /* the first violation; NULL: none so far */
 };
 
+static struct task *task_of_node(const struct list *list, int node) { return list->tasks[node % (int)list->n]; }
+
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* The node reads a cell whose last write was `writer`; NULL: there was none.  Returns NULL where that is right. */
@@ -48,16 +50,17 @@ static struct problem *cell_problem(const struct list *list, int node, const str
 {
     int n = (int)list->n;
     const struct tensor *storage = access->tensor->storage;
-    const char *reader = list->tasks[node % n]->name;
+    const char *reader = task_of_node(list, node)->name;
     /* A side word holds for its own iteration.  Only the task that writes it anew may read it afterwards. */
-    bool kept = storage->persistent && (!access->tensor->extra.is_side_word || writes_side_word(list->tasks[node % n]));
+    bool kept =
+        storage->persistent && (!access->tensor->extra.is_side_word || writes_side_word(task_of_node(list, node)));
     if (storage->extra.slots && writer) /* another iteration wrote into another slot, not into this one */
         kept = false;
     if (writer && writer->storage != storage)
         return new_problem(EXIT_FAILED,
                            "task %d %s reads tensor %s, but its bytes were overwritten as tensor %s by task %d %s",
                            node % n, reader, access->tensor->name, writer->storage->name, writer->node % n,
-                           list->tasks[writer->node % n]->name);
+                           task_of_node(list, writer->node)->name);
     if (!kept && (!writer || writer->node / n != node / n))
         return new_problem(EXIT_FAILED, "task %d %s reads tensor %s before anything is written to it", node % n, reader,
                            access->tensor->name);
@@ -68,7 +71,7 @@ static struct problem *cell_problem(const struct list *list, int node, const str
 static struct problem *describe_conflict(const struct list *list, int first, int second)
 {
     int i = first % (int)list->n, k = second % (int)list->n;
-    const struct task *earlier = list->tasks[i], *later = list->tasks[k];
+    const struct task *earlier = task_of_node(list, first), *later = task_of_node(list, second);
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return new_problem(EXIT_FAILED, "task %d %s has two tensors on the same bytes", i, earlier->name);
@@ -129,7 +132,7 @@ static void note_read(struct proof *proof, int node, const struct access *access
 static void note_write(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
     const struct tensor *storage = access->tensor->storage;
-    const struct task *task = proof->list->tasks[node % (int)proof->list->n];
+    const struct task *task = task_of_node(proof->list, node);
     bool hides = proof->proven == ONE_ITERATION || !is_conditional(task);
     need_order(proof, cell->writer, node, storage);
     need_order(proof, cell->reader, node, storage);
@@ -156,7 +159,7 @@ static void walk_bytes(struct proof *proof)
 {
     int n = (int)proof->list->n;
     for (int node = 0; node < 2 * n && !proof->problem; node++) {
-        const struct task *task = proof->list->tasks[node % n];
+        const struct task *task = task_of_node(proof->list, node);
         if (proof->proven == ONE_ITERATION && !is_due(task, proof->iteration))
             continue;
         for (int i = 0; i < task->n_accesses; i++)
@@ -187,7 +190,7 @@ static void join_ends(struct ends *mine, const struct ends *other)
 /* Adds the other node's own end. */
 static void add_end(const struct list *list, struct ends *mine, int node, int first_lane)
 {
-    int lane = list->tasks[node % (int)list->n]->lane->index - first_lane;
+    int lane = task_of_node(list, node)->lane->index - first_lane;
     if (lane >= 0 && lane < LANES_AT_A_TIME)
         mine->latest[lane] = MAX(mine->latest[lane], node);
 }
@@ -213,7 +216,7 @@ static void fill_ended_nodes(const struct list *list, int first_lane, struct end
     for (size_t i = 0; i < 2 * list->n; i++)
         fill_none(ends[i].latest, LANES_AT_A_TIME);
     for (int node = 0; node < 2 * n; node++) {
-        const struct task *task = list->tasks[node % n];
+        const struct task *task = task_of_node(list, node);
         int lane = task->lane->index;
         if (certain[lane] != NONE)
             join_ends(&ends[node], &ends[certain[lane]]);
@@ -237,7 +240,7 @@ static void fill_ended_nodes(const struct list *list, int first_lane, struct end
 /* Does the second node itself wait for the first one, which may be skipped? */
 static bool waits_for(const struct list *list, struct pair pair)
 {
-    const struct task *task = list->tasks[pair.second % (int)list->n];
+    const struct task *task = task_of_node(list, pair.second);
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
         if (edge->needs_wait && producer_node(list, pair.second, edge) == pair.first)
             return true;
@@ -255,7 +258,7 @@ static void verify_order(struct proof *proof)
         fill_ended_nodes(list, first_lane, ends);
         for (size_t i = 0; i < proof->n_pairs && !proof->problem; i++) {
             struct pair pair = proof->pairs[i];
-            int lane = list->tasks[pair.first % (int)list->n]->lane->index - first_lane;
+            int lane = task_of_node(list, pair.first)->lane->index - first_lane;
             if (lane < 0 || lane >= LANES_AT_A_TIME)
                 continue;
             if (ends[pair.second].latest[lane] < pair.first && !waits_for(list, pair))

@@ -112,15 +112,16 @@ static struct problem *verify_storage(const struct list *list, struct strip *str
     return NULL;
 }
 
-enum lifetime { TRANSIENT, PERSISTENT };
+enum tensors_verified { THOSE_THAT_PERSIST, ALL_OTHERS };
 
-/* Persistent tensors must come first: no other tensor may have their bytes at any time. */
-static struct problem *verify_tensors(const struct list *list, struct strip *strips, enum lifetime lifetime)
+/* Verifies the tensors that persist, or the others.  Those that persist must come first: no other tensor may have their
+ * bytes at any time. */
+static struct problem *verify_tensors(const struct list *list, struct strip *strips, enum tensors_verified which)
 {
     struct problem *problem = NULL;
     for (size_t i = 0; i < list->pool->n && !problem; i++) {
         const struct tensor *tensor = list->pool->tensors[i];
-        if (tensor->storage == tensor && tensor->slab >= 0 && tensor->persistent == (lifetime == PERSISTENT))
+        if (tensor->storage == tensor && tensor->slab >= 0 && tensor->persistent == (which == THOSE_THAT_PERSIST))
             problem = verify_storage(list, &strips[tensor->device->index], tensor);
     }
     return problem;
@@ -149,9 +150,9 @@ struct problem *verify_memory(const struct list *list)
     const struct machine *machine = list->pool->machine;
     size_t n = (size_t)machine->n_devices + 1;
     struct strip *strips = allocate(n, sizeof *strips);
-    struct problem *problem = verify_tensors(list, strips, PERSISTENT);
+    struct problem *problem = verify_tensors(list, strips, THOSE_THAT_PERSIST);
     if (!problem)
-        problem = verify_tensors(list, strips, TRANSIENT);
+        problem = verify_tensors(list, strips, ALL_OTHERS);
     for (size_t nth = 0; nth < n && !problem; nth++) {
         const struct device *device = &machine->devices[nth];
         size_t sum = sum_slabs(&strips[nth]);
