@@ -110,7 +110,7 @@ static void print_last_text(FILE *out, const struct table *table, const char *te
     free(line);
 }
 
-/* No blanks follow the last. */
+/* Prints a cell of column i, and blanks up to the next column, if there is one. */
 static void print_cell(FILE *out, const struct table *table, size_t i, const char *text)
 {
     const struct column *column = &table->columns[i];
@@ -172,7 +172,7 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
     }
 }
 
-/* Has no row before `end` anything in the column but a "-"? */
+/* Is every row before `end` a "-" in this column? */
 static bool is_blank(const struct table *table, size_t column, size_t end)
 {
     char text[64];

@@ -68,8 +68,8 @@
 #include "trainer/base/additions.h"
 #include "uses.h"
 
-/* This folder includes no other one of planning, since these include it.  Costs are only passed on here: passes and the
- * forecaster, which registers itself (below), look into them. */
+/* The other folders of planning include this one, so this one includes none of them.  It hands costs on to the passes
+ * and to the forecaster (struct forecaster, below), and does not look into them itself. */
 struct costs;   /* planning/predict/costs.h */
 struct trainer; /* trainer/train/train.h */
 

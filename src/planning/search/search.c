@@ -91,7 +91,7 @@ static void give_group(const struct question *question, option_byte *choice, siz
 
 /* Two times in eight two decisions exchange their options, if they may have them.  Else one decision gets another
  * option; one time in eight its group gets it too. */
-static void vary(struct search *search, option_byte *choice)
+static void vary_choice(struct search *search, option_byte *choice)
 {
     const struct decision *decisions = search->question->decisions;
     size_t i = draw_below(search, search->question->n);
@@ -163,7 +163,7 @@ static const double MOST_WORSE = 0.3; /* 30 % */
 
 /* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
  * found, up to MOST_WORSE.  The cube keeps it near the record for most of that time. */
-static void travel(struct search *search)
+static void travel_near_record(struct search *search)
 {
     const struct question *question = search->question;
     size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
@@ -176,7 +176,7 @@ static void travel(struct search *search)
         double share = MOST_WORSE * pow((double)idle / (double)most_idle, 3);
         idle++;
         memcpy(next, current, question->n);
-        vary(search, next);
+        vary_choice(search, next);
         if (memcmp(next, current, question->n) == 0)
             continue;
         struct score score = consider(search, next, excess);
@@ -222,7 +222,7 @@ struct score find_best_choice(const struct question *question, const option_byte
     }
     if (question->n > 0 && question->work > 0) {
         try_groups(&search);
-        travel(&search);
+        travel_near_record(&search);
     }
     erase_line();
     return search.record;

@@ -93,6 +93,7 @@ void free_messages(struct broadcast *broadcast); /* what slice_list() has alloca
 
 /* ---- broadcast_pass.c -------------------------------------------------------------------------------------------- */
 
-extern struct broadcast_options broadcast_options; /* only the table of options writes them */
+/* What the command line asks for.  Only the table of options writes it. */
+extern struct broadcast_options asked_broadcast;
 
 #endif

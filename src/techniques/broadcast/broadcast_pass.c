@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-struct broadcast_options broadcast_options;
+struct broadcast_options asked_broadcast;
 
 /* ---- how long it takes ------------------------------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ static struct periods choose_order(struct broadcast *broadcast, const struct cos
 static bool wants_broadcast(const struct run_facts *facts)
 {
     (void)facts; /* the options say all */
-    return broadcast_options.queues > 0;
+    return asked_broadcast.queues > 0;
 }
 
 /* The largest alignment of a device, in bytes.  Slices begin at multiples of it on every device. */
@@ -191,10 +191,8 @@ static size_t largest_alignment(const struct machine *machine)
 static bool run_broadcast(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
-    struct broadcast broadcast = {.list = list,
-                                  .seed = facts->seed,
-                                  .options = broadcast_options,
-                                  .align = largest_alignment(list->pool->machine)};
+    struct broadcast broadcast = {
+        .list = list, .seed = facts->seed, .options = asked_broadcast, .align = largest_alignment(list->pool->machine)};
     struct periods periods = choose_order(&broadcast, costs);
     struct edit *edit = slice_list(&broadcast);
     commit_edit(edit);
@@ -220,7 +218,7 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
 static const struct option options[] = {
     {.name = "broadcast-queues",
      .type = OPT_INT,
-     .value = &broadcast_options.queues,
+     .value = &asked_broadcast.queues,
      .initial = "0",
      .argument = "N",
      .low = 0,
@@ -232,7 +230,7 @@ static const struct option options[] = {
              "off, so that one queue beside the main queue sends them all)"},
     {.name = "broadcast-slices",
      .type = OPT_INT,
-     .value = &broadcast_options.slices,
+     .value = &asked_broadcast.slices,
      .initial = "16",
      .argument = "M",
      .low = 1,
@@ -242,7 +240,7 @@ static const struct option options[] = {
      .help = "cut the part of a layer that a device sends into M slices, of at least 512 bytes"},
     {.name = "broadcast-deal",
      .type = OPT_CHOICE,
-     .value = &broadcast_options.deal,
+     .value = &asked_broadcast.deal,
      .initial = "even",
      .argument = WORDS([DEAL_EVEN] = "even", [DEAL_RANDOM] = "random"),
      .group = GROUP_TECHNIQUES,
@@ -250,7 +248,7 @@ static const struct option options[] = {
      .help = "how slices are dealt to the queues (random: by --seed)"},
     {.name = "broadcast-main",
      .type = OPT_CHOICE,
-     .value = &broadcast_options.main,
+     .value = &asked_broadcast.main,
      .initial = "both",
      .argument = WORDS([MAIN_BOTH] = "both", [MAIN_COMPUTE] = "compute"),
      .group = GROUP_TECHNIQUES,
@@ -263,7 +261,7 @@ static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queue
 
 static void check_broadcast_options(void)
 {
-    if (broadcast_options.queues == 1 && broadcast_options.main == MAIN_COMPUTE)
+    if (asked_broadcast.queues == 1 && asked_broadcast.main == MAIN_COMPUTE)
         fail(EXIT_USAGE, "--broadcast-queues 1 --broadcast-main compute: no queue is left to send: use 2 or more");
 }
 

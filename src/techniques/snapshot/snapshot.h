@@ -31,8 +31,9 @@ struct snapshot_options {
 
 /* ---- snapshot_pass.c --------------------------------------------------------------------------------------------- */
 
-extern struct snapshot_options
-    snapshot_options; /* what the command line asks for: only the table of options writes it */
+/* What the command line asks for.  Only the table of options writes it. */
+extern struct snapshot_options asked_snapshot;
+
 extern const struct module module_snapshot;
 
 #endif

@@ -6,17 +6,17 @@
 
 #include <math.h>
 
-struct snapshot_options snapshot_options;
+struct snapshot_options asked_snapshot;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool wants_snapshot(const struct run_facts *facts) { return snapshot_options.file && !facts->trial; }
+static bool wants_snapshot(const struct run_facts *facts) { return asked_snapshot.file && !facts->trial; }
 
 /* Opens an edit, in which the copies are to go to this place. */
 static struct snapshot_rewrite begin_snapshots(struct list *list, const struct costs *costs, enum snapshot_place place)
 {
     struct snapshot_rewrite rewrite = {
-        .list = list, .edit = open_edit(list), .options = snapshot_options, .by_hand = !costs};
+        .list = list, .edit = open_edit(list), .options = asked_snapshot, .by_hand = !costs};
     rewrite.options.place = place;
     return rewrite;
 }
@@ -36,7 +36,7 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
 static bool run_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts,
                          struct pass_report *report)
 {
-    enum snapshot_place place = snapshot_options.place;
+    enum snapshot_place place = asked_snapshot.place;
     enum snapshot_place other = place == IN_DEVICE ? IN_HOST : IN_DEVICE;
     double other_period = has_times(list, costs) ? try_place(list, costs, other) : NAN;
     struct snapshot_rewrite rewrite = begin_snapshots(list, costs, place);
@@ -52,12 +52,12 @@ static bool run_snapshot(struct list *list, const struct costs *costs, const str
 /* Reserves the bytes of the buffers for one update, which are those that store_all() would make. */
 static void reserve_for_update(struct pool *pool, const struct task *update, size_t bytes)
 {
-    bool by_device = snapshot_options.place == IN_DEVICE && !side_word_of(update); /* else straight to the host */
-    new_buffers(pool, pool->machine->host, bytes, snapshot_options.slots);
+    bool by_device = asked_snapshot.place == IN_DEVICE && !side_word_of(update); /* else straight to the host */
+    new_buffers(pool, pool->machine->host, bytes, asked_snapshot.slots);
     for (int i = 0; i < update->n_accesses; i++) {
         const struct access *access = &update->accesses[i];
         if (by_device && writes_state(access) && !access->tensor->device->is_host)
-            new_buffers(pool, access->tensor->device, access->tensor->bytes, snapshot_options.slots);
+            new_buffers(pool, access->tensor->device, access->tensor->bytes, asked_snapshot.slots);
     }
 }
 
@@ -91,20 +91,20 @@ static const struct pass pass = {
 
 static void check_snapshot_options(struct settings *settings)
 {
-    if (!snapshot_options.file)
+    if (!asked_snapshot.file)
         return;
-    if (snapshot_options.slots == 1)
+    if (asked_snapshot.slots == 1)
         warn("--snapshot-slots 1: the first snapshot keeps the only slot, and no later one is stored; use 2 or more");
-    if (settings->trains && snapshot_options.every > settings->steps)
+    if (settings->trains && asked_snapshot.every > settings->steps)
         warn("--snapshot-every %d: the last step is %d, so no snapshot is stored; use a smaller number",
-             snapshot_options.every, settings->steps);
+             asked_snapshot.every, settings->steps);
     settings->demands.kept_elsewhere = true;
 }
 
 static const struct option options[] = {
     {.name = "snapshot",
      .type = OPT_KEPT,
-     .value = &snapshot_options.file,
+     .value = &asked_snapshot.file,
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN | OF_PLAN,
@@ -113,7 +113,7 @@ static const struct option options[] = {
              "does not write FILE, but says when each step could be recovered"},
     {.name = "snapshot-every",
      .type = OPT_INT,
-     .value = &snapshot_options.every,
+     .value = &asked_snapshot.every,
      .initial = "1",
      .argument = "K",
      .low = 1,
@@ -123,7 +123,7 @@ static const struct option options[] = {
      .help = "store every Kth step"},
     {.name = "snapshot-slots",
      .type = OPT_INT,
-     .value = &snapshot_options.slots,
+     .value = &asked_snapshot.slots,
      .initial = "2",
      .argument = "S",
      .low = 1,
@@ -135,7 +135,7 @@ static const struct option options[] = {
              "one slot only the first step is stored"},
     {.name = "snapshot-in",
      .type = OPT_CHOICE,
-     .value = &snapshot_options.place,
+     .value = &asked_snapshot.place,
      .initial = "host",
      .argument = WORDS([IN_HOST] = "host", [IN_DEVICE] = "device"),
      .group = GROUP_TECHNIQUES,
@@ -145,7 +145,7 @@ static const struct option options[] = {
              "while training goes on. This is for slow links"},
     {.name = "iterations",
      .type = OPT_INT,
-     .value = &snapshot_options.iterations,
+     .value = &asked_snapshot.iterations,
      .initial = "16",
      .argument = "N",
      .low = 1,

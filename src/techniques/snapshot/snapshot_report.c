@@ -210,7 +210,7 @@ static json_t *fields_before_forecast(const struct ways *ways)
 void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
                      struct pass_report *report)
 {
-    const struct snapshot_options *options = &snapshot_options;
+    const struct snapshot_options *options = &asked_snapshot;
     bool in_device = options->place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
     struct snapshot_report snapshot_report = {

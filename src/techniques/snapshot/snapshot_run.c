@@ -111,7 +111,7 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
 
 void start_snapshots(struct trainer *trainer)
 {
-    if (!snapshot_options.file)
+    if (!asked_snapshot.file)
         return;
     uint32_t step = trainer->settings->resumed ? trainer->settings->resumed->step : 0;
     struct snapfile_plan plan = {.config = &trainer->config,
@@ -131,7 +131,7 @@ void start_snapshots(struct trainer *trainer)
     pthread_mutex_init(&snapshot_run->lock, NULL);
     pthread_cond_init(&snapshot_run->changed, NULL);
     struct checkpoint *checkpoint = make_checkpoint(trainer, step);
-    must(open_snapfile_writer(snapshot_options.file, checkpoint, &plan, &snapshot_run->file));
+    must(open_snapfile_writer(asked_snapshot.file, checkpoint, &plan, &snapshot_run->file));
     free_checkpoint(checkpoint);
     free(plan.ranges);
     *folder_data_of(trainer, &module_snapshot) = snapshot_run;
@@ -187,7 +187,7 @@ static void end_snapshots(struct trainer *trainer)
     show_commits(trainer);
     const struct snapfile_counts counts = close_snapshots(trainer);
     erase_line();
-    printf("\nsnapshots   %u stored in %s, %u dropped", counts.stored, snapshot_options.file, counts.dropped);
+    printf("\nsnapshots   %u stored in %s, %u dropped", counts.stored, asked_snapshot.file, counts.dropped);
     if (counts.stored)
         printf(", newest of step %u; persist %.0f MB/s%s", counts.newest,
                1e3 * (double)counts.bytes / (double)MAX(counts.ns, 1),
@@ -199,15 +199,15 @@ static void end_snapshots(struct trainer *trainer)
 static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
 {
     const struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
-    if (!snapshot_options.file)
+    if (!asked_snapshot.file)
         return;
     if (!trainer->settings->save && snapshot_run && snapshot_run->counts.stored > 0) {
         kept_run->where = format_string("the newest snapshot is of step %u", snapshot_run->counts.newest);
         append_text(&kept_run->command, " --resume ");
-        append_quoted(&kept_run->command, snapshot_options.file);
+        append_quoted(&kept_run->command, asked_snapshot.file);
     }
     append_text(&kept_run->more_words, " --snapshot ");
-    append_quoted(&kept_run->more_words, snapshot_options.file);
+    append_quoted(&kept_run->more_words, asked_snapshot.file);
 }
 
 static void free_snapshot_run(struct trainer *trainer)

@@ -125,7 +125,7 @@ static void add_run(struct table *table, const struct trainer *trainer, const st
         n++;
     }
     double ms = 1e3 * median(span, n);
-    ROW(table, number_cell(broadcast_options.queues), number_cell(broadcast_options.slices),
+    ROW(table, number_cell(asked_broadcast.queues), number_cell(asked_broadcast.slices),
         number_cell(largest_copy(trainer->train_list) / 1e3), number_cell(ms),
         number_cell(timed->seen[STEPS].bytes / ms / 1e6), number_cell(bound_ms / ms),
         number_cell(median(computing, n) / timed->period / trainer->machine->n_devices),
@@ -196,7 +196,7 @@ int bench_broadcast(struct settings *settings)
     static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));
     FILE *text = settings->json ? stderr : stdout;
-    int beside = broadcast_options.main == MAIN_COMPUTE;
+    int beside = asked_broadcast.main == MAIN_COMPUTE;
     double best = NAN;
     run_trial_for(settings);
     settings->demands.time_tasks = true;

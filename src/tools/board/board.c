@@ -74,13 +74,13 @@ static void look_at_board(void *context, const struct simulation *simulation)
 static struct problem *simulate_board(struct board *board)
 {
     board->problem = NULL;
-    struct forecast f = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
+    struct forecast forecast = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
     struct problem *problem = board->problem;
-    if (f.problem) { /* it was not simulated, so look_at_board() was not called */
-        problem = f.problem;
-        f.problem = NULL;
+    if (forecast.problem) { /* it was not simulated, so look_at_board() was not called */
+        problem = forecast.problem;
+        forecast.problem = NULL;
     }
-    free_forecast(&f);
+    free_forecast(&forecast);
     return problem;
 }
 

@@ -130,6 +130,7 @@ static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, co
     struct first_bad bad;
     const float zeros[VERDICT_SIZE] = {0};
     bool changed = !result->halted || (trainer->settings->clip == 0 && isfinite(result->loss));
+    /* Else adamw and its gate would still see the halt. */
     write_tensor(trainer->model->replicas[trainer->model->norm_rank].verdict, zeros);
     if (!run_until_not_finite(trainer->train_list, step, &bad))
         fail(EXIT_FAILED,

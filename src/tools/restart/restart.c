@@ -125,7 +125,7 @@ static enum supervised supervise(struct children *children, int *code)
 /* Returns true where this process trains: in each child, and without --restart; false in the parent, at the end. */
 static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
-    struct children children = {.file = snapshot_options.file};
+    struct children children = {.file = asked_snapshot.file};
     if (!is_on)
         return true;
     children.newest = look_for_commit(children.file);
@@ -146,7 +146,7 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 
 static void check_restart_options(void)
 {
-    if (is_on && !snapshot_options.file)
+    if (is_on && !asked_snapshot.file)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 

@@ -164,7 +164,7 @@ static void refuse_if_blocks_are_wrong(const struct stories *stories)
 
 /* The number of the state of scene `name` that has the part of `row` which this scene remembers.  The state is made if
  * it is new. */
-static size_t reach(struct stories *stories, struct source_line from, const char *name, const unsigned char *row)
+static size_t reach_state(struct stories *stories, struct source_line from, const char *name, const unsigned char *row)
 {
     size_t found = find_block(&stories->scenes, name);
     if (found == stories->scenes.n)
@@ -196,7 +196,7 @@ struct choice {
 /* Adds a phrase, whose fields are filled in, and reaches the state that follows it. */
 static void add_phrase(struct stories *stories, const struct choice *choice, const char *text, double share)
 {
-    size_t next = reach(stories, choice->line, choice->next, choice->row);
+    size_t next = reach_state(stories, choice->line, choice->next, choice->row);
     bool breaks = ends_with(text, "/");
     char *bytes = format_string(breaks ? "%s" : "%s ", text);
     for (char *c = bytes; *c; c++) {
@@ -302,7 +302,7 @@ static void refuse_if_one_begins_another(const struct stories *stories, const st
 }
 
 /* Makes the phrases of state i, in the order of their bytes. */
-static void expand(struct stories *stories, size_t i)
+static void make_phrases(struct stories *stories, size_t i)
 {
     const struct block *scene = stories->states[i].scene;
     size_t first = stories->n_phrases;
@@ -365,9 +365,9 @@ struct stories *read_stories(const char *path, char *text)
     stories->text = text;
     cut_into_lines(stories);
     refuse_if_blocks_are_wrong(stories);
-    reach(stories, stories->scenes.items[0].head, stories->scenes.items[0].head.word[0], row);
+    reach_state(stories, stories->scenes.items[0].head, stories->scenes.items[0].head.word[0], row);
     for (size_t i = 0; i < stories->n_states; i++)
-        expand(stories, i);
+        make_phrases(stories, i);
     count_visits(stories);
     return stories;
 }

@@ -95,7 +95,7 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
     run_steps(trainer, 1, STEPS);
     struct state state = read_whole_state(trainer);
     *copies = count_copies(trainer->train_list);
-    if (broadcast_options.queues)
+    if (asked_broadcast.queues)
         expect_received(trainer->train_list);
     free_trainer(trainer);
     return state;

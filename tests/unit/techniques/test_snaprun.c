@@ -228,7 +228,7 @@ static void expect_no_waiting(const struct kind *kind)
     const char *file = new_file("slow.snap");
     struct trainer *trainer = open_storing(kind, file);
     struct commit_times *commits = NULL;
-    uint32_t slots = (uint32_t)snapshot_options.slots;
+    uint32_t slots = (uint32_t)asked_snapshot.slots;
     put_gate(trainer);
     alarm(120);
     for (uint32_t i = 1; i <= ALL; i++) {
