@@ -61,10 +61,15 @@ enum { GLYPH_HEIGHT = 16 };
 /* Draws one line of text, whose upper left corner is at (x, y), and which the canvas cuts off. */
 void draw_text(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour);
 
-/* The same, up to `right`: text that would be wider ends in an ellipsis, or is left out where fewer than two letters or
- * digits would be in front of that. */
-void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour,
-                      int right);
+struct text_place { /* of a line of text */
+    int x, y;       /* its upper left corner */
+    int right;      /* the column of pixels that it does not go beyond */
+};
+
+/* Draws one line of text there.  Text that would be wider ends in an ellipsis, or is left out where fewer than two
+ * letters or digits would be in front of that. */
+void draw_text_within(struct canvas *canvas, const struct text_place *place, enum font font, const char *text,
+                      uint32_t colour);
 
 int text_width(enum font font, const char *text); /* pixels */
 

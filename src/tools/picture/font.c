@@ -166,11 +166,13 @@ static int count_letters(enum font font, const char *text, int room)
     return n;
 }
 
-void draw_text_within(struct canvas *canvas, int x, int y, enum font font, const char *text, uint32_t colour, int right)
+void draw_text_within(struct canvas *canvas, const struct text_place *place, enum font font, const char *text,
+                      uint32_t colour)
 {
     static const char dots[] = "\u2026";
-    bool whole = x + text_width(font, text) <= right;
-    int end = whole ? right : right - text_width(font, dots);
+    int x = place->x, y = place->y;
+    bool whole = x + text_width(font, text) <= place->right;
+    int end = whole ? place->right : place->right - text_width(font, dots);
     if (!whole && count_letters(font, text, end - x) < LEAST_LETTERS)
         return;
     for (size_t at = 0; text[at];) {

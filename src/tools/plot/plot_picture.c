@@ -169,7 +169,8 @@ struct legend {
 static void write_line(struct legend *legend, int indent, enum font font, const char *text, uint32_t colour)
 {
     char *shown = make_printable(copy_string(text), ONE_LINE);
-    draw_text_within(legend->canvas, legend->x + indent, legend->y, font, shown, colour, legend->end);
+    const struct text_place place = {legend->x + indent, legend->y, legend->end};
+    draw_text_within(legend->canvas, &place, font, shown, colour);
     legend->y += LINE_HEIGHT;
     free(shown);
 }

@@ -77,8 +77,8 @@ static bool place_label(const struct brush *brush, uint32_t task, int x, int wid
 static void draw_label(const struct brush *brush, const struct label *label, uint32_t colour, bool lit)
 {
     uint32_t ink = lit ? readable_on(colour) : blend_colours(readable_on(colour), colour, 0.6);
-    draw_text_within(brush->view->canvas, label->left, label->top, label->font, label->text, ink,
-                     label->left + label->wide);
+    const struct text_place place = {label->left, label->top, label->left + label->wide};
+    draw_text_within(brush->view->canvas, &place, label->font, label->text, ink);
 }
 
 /* Writes the name again, where lines run over the bar. */

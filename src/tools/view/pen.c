@@ -3,21 +3,22 @@
 
 #include <stdarg.h>
 
-static void put_arguments(const struct view *view, enum font font, int x, int y, int right, uint32_t colour,
+/* Writes one line of text.  If place.x is negative, the text ends at place.right. */
+static void put_arguments(const struct view *view, struct text_place place, enum font font, uint32_t colour,
                           const char *format, va_list arguments)
 {
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
-    if (x < 0)
-        x = right - text_width(font, text);
-    draw_text_within(view->canvas, x, y, font, text, colour, right);
+    if (place.x < 0)
+        place.x = place.right - text_width(font, text);
+    draw_text_within(view->canvas, &place, font, text, colour);
 }
 
 void put_text(const struct view *view, int x, int y, int right, uint32_t colour, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    put_arguments(view, normal_font(view), x, y, right, colour, format, arguments);
+    put_arguments(view, (struct text_place){x, y, right}, normal_font(view), colour, format, arguments);
     va_end(arguments);
 }
 
@@ -25,7 +26,7 @@ void put_small(const struct view *view, int x, int y, int right, uint32_t colour
 {
     va_list arguments;
     va_start(arguments, format);
-    put_arguments(view, small_font(view), x, y, right, colour, format, arguments);
+    put_arguments(view, (struct text_place){x, y, right}, small_font(view), colour, format, arguments);
     va_end(arguments);
 }
 

@@ -398,7 +398,7 @@ static struct canvas *canvas_with(enum font font, const char *text, int right)
 {
     struct canvas *canvas = new_canvas(300, 2 * GLYPH_HEIGHT);
     fill_rect(canvas, 0, 0, canvas->width, canvas->height, 0xffffffff);
-    draw_text_within(canvas, 10, 0, font, text, 0xff000000, right);
+    draw_text_within(canvas, &(struct text_place){10, 0, right}, font, text, 0xff000000);
     return canvas;
 }
 
