@@ -168,7 +168,7 @@ static const struct option options[] = {
              "that is not finite, and 3 restarts without a newer commit end the run"},
 };
 static const struct hooks hooks = {
-    .options_read = train_in_children,
+    .takes_part = train_in_children,
     .kept = add_restart_word,
 };
 static const struct training_parts training = {.hooks = &hooks};

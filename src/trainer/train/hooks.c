@@ -18,10 +18,10 @@ static const struct hooks *hooks_of(size_t i)
     return hooks ? hooks : &none;
 }
 
-bool ask_options_read(struct settings *settings, int argc, char **argv, int *code)
+bool ask_takes_part(struct settings *settings, int argc, char **argv, int *code)
 {
     for (size_t i = 0; i < n_modules; i++)
-        if (hooks_of(i)->options_read && !hooks_of(i)->options_read(settings, argc, argv, code))
+        if (hooks_of(i)->takes_part && !hooks_of(i)->takes_part(settings, argc, argv, code))
             return false;
     return true;
 }
