@@ -202,8 +202,9 @@ static bool run_broadcast(struct list *list, const struct costs *costs, const st
         warn("--broadcast-slices %d for %d queues: in each layer some queues send nothing", broadcast.options.slices,
              count_sending_queues(&broadcast));
     report->reason = describe_slices(&broadcast, facts, route);
-    report->fields =
-        json_pack("{s:o, s:s}", "queues", queues_json(&broadcast), "bound", route == STAGED ? "staged" : "direct");
+    report->fields = json_object();
+    json_object_set_new(report->fields, "queues", queues_json(&broadcast));
+    set_json_text(report->fields, "bound", route == STAGED ? "staged" : "direct");
     report_ms(report, "period_ms", ONLY_IN_JSON, periods.period);
     report_ms(report, "one_queue_ms", sent ? "with one queue that sends, a step would take" : ONLY_IN_JSON,
               periods.one_queue);

@@ -201,8 +201,8 @@ static json_t *fields_before_forecast(const struct ways *ways)
     json_t *fields = json_object();
     json_object_set_new(fields, "commits", json_array());
     json_object_set_new(fields, "dropped", json_array());
-    json_object_set_new(fields, "in", json_string(ways->on_device > 0 ? "device" : "host"));
-    json_object_set_new(fields, "device_bytes", json_integer((json_int_t)ways->on_device));
+    set_json_text(fields, "in", ways->on_device > 0 ? "device" : "host");
+    set_json_integer(fields, "device_bytes", (json_int_t)ways->on_device);
     json_object_set_new(fields, "held_ms", json_null());
     return fields;
 }
