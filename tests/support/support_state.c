@@ -209,13 +209,13 @@ uint64_t seed_of(uint32_t step, int64_t session) { return 100 * (uint64_t)step +
 void store_iteration(struct snapfile_writer *writer, const struct stored *stored, uint32_t step, int64_t session)
 {
     struct commit_times times;
-    assert_above(snapfile_begin(writer, step), 0);
+    assert_above(begin_commit(writer, step), 0);
     for (size_t i = 0; i < stored->plan.n; i++) {
         float *bytes = fill_payload(stored, i, seed_of(step, session));
-        snapfile_write(writer, step, i, bytes);
+        write_payload(writer, step, i, bytes);
         free(bytes);
     }
-    assert_true(snapfile_finish(writer, step, true, &times));
+    assert_true(finish_commit(writer, step, true, &times));
     assert_at_most(times.recoverable, times.durable);
 }
 

@@ -13,9 +13,9 @@
  *
  *     open_snapfile_writer()
  *     for each iteration:
- *         snapfile_begin()           takes a slot
- *         snapfile_write()           for one payload after another
- *         snapfile_finish()          commits the iteration
+ *         begin_commit()             takes a slot
+ *         write_payload()            for one payload after another
+ *         finish_commit()            commits the iteration
  *     close_snapfile_writer()        after a drain
  *
  * Words.  A *payload* is what one update wrote: its part of the parameters, of Adam's m and of v.  A *slot* is the room
@@ -91,16 +91,16 @@ struct snapfile_counts close_snapfile_writer(struct snapfile_writer *writer);
 
 /* Any thread may call it.  Takes a slot for that iteration.  NO_SLOT: none is free, or the file has failed;
  * then the iteration is dropped. */
-int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration);
+int begin_commit(struct snapfile_writer *writer, uint32_t iteration);
 
 /* Only the disk's thread calls it, for one payload after another of an iteration that has a slot.  Hashes and writes
  * the payload, and asks the disk to store it.  An error, or a value that is not finite, is remembered: then
- * snapfile_finish() drops the iteration. */
-void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
+ * finish_commit() drops the iteration. */
+void write_payload(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes);
 
 /* Call it when all payloads are written.  If `sound`, writes the commit's page, flushes the file, and fills in *times.
  * false: the iteration was dropped, or the file has failed, which a warning says once. */
-bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
+bool finish_commit(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times);
 
 /* ---- snapfile_read.c --------------------------------------------------------------------------------------------- */
 

@@ -186,7 +186,10 @@ struct problem *look_for_pages(int fd, const char *path, bool *is_ours)
     bool empty = false;
     for (int k = 0; k < 2; k++) {
         /* A file that was cut off may have only the first page: nothing is read then. */
-        ssize_t n = pread(fd, page[k], MAGIC_BYTES, k * SNAPFILE_PAGE);
+        ssize_t n;
+        do
+            n = pread(fd, page[k], MAGIC_BYTES, k * SNAPFILE_PAGE);
+        while (n < 0 && errno == EINTR);
         if (n < 0)
             return new_problem(EXIT_IO, "cannot read %s: %s; is its disk in order?", path, strerror(errno));
         if (k == 0)

@@ -2,10 +2,10 @@
  *
  * The newest commit's slot and page stay as they are until a newer one is durable:
  *
- *     snapfile_begin    takes a slot by the rule of trainer/step/slots.c, until the commit has ended; or drops the
+ *     begin_commit      takes a slot by the rule of trainer/step/slots.c, until the commit has ended; or drops the
  *                       iteration
- *     snapfile_write    a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
- *     snapfile_finish   writes the hashes, and a page that names the slot: the page that the newest commit is not on.
+ *     write_payload     a payload: looks whether its values are finite, hashes its pieces, and writes it to the slot
+ *     finish_commit     writes the hashes, and a page that names the slot: the page that the newest commit is not on.
  *                       Then the iteration is recoverable.  Calls fdatasync() for all at once: then it is durable
  *
  *     page 0     commit 1 . . . . . . . commit 3 . . .         time goes to the right; two slots
@@ -71,7 +71,7 @@ static bool put_bytes(struct snapfile_writer *writer, int fd, const char *bytes,
 
 /* ---- a slot ------------------------------------------------------------------------------------------------------ */
 
-int snapfile_begin(struct snapfile_writer *writer, uint32_t iteration)
+int begin_commit(struct snapfile_writer *writer, uint32_t iteration)
 {
     pthread_mutex_lock(&writer->lock);
     int slot = writer->failed ? NO_SLOT : take_slot(writer->slots, iteration);
@@ -133,7 +133,7 @@ static bool put_payload(struct snapfile_writer *writer, const void *bytes, size_
     return true;
 }
 
-void snapfile_write(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes)
+void write_payload(struct snapfile_writer *writer, uint32_t iteration, size_t payload, const void *bytes)
 {
     int slot = slot_of(writer->slots, iteration);
     struct held_slot *held = &writer->held[slot];
@@ -212,7 +212,7 @@ static void return_and_count(struct snapfile_writer *writer, uint32_t iteration,
     pthread_mutex_unlock(&writer->lock);
 }
 
-bool snapfile_finish(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times)
+bool finish_commit(struct snapfile_writer *writer, uint32_t iteration, bool sound, struct commit_times *times)
 {
     int slot = slot_of(writer->slots, iteration);
     const struct held_slot *held = &writer->held[slot];

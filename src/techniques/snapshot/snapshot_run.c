@@ -4,9 +4,9 @@
  * state_range): these are the file's payloads, in list order.
  *
  *     thread of            calls                   does                                   in snapfile_write.c
- *     a copy's lane        begin_iteration()       takes a slot for the iteration         snapfile_begin()
- *     the disk's lane      persist()               writes a payload                       snapfile_write()
- *     the disk's lane      commit_iteration()      waits for the report, writes the page  snapfile_finish()
+ *     a copy's lane        begin_iteration()       takes a slot for the iteration         begin_commit()
+ *     the disk's lane      persist()               writes a payload                       write_payload()
+ *     the disk's lane      commit_iteration()      waits for the report, writes the page  finish_commit()
  *     the report's lane    note_reported()         says whether the step is sound
  *     the issuing thread   show_commits()          logs what has been committed
  *
@@ -44,14 +44,14 @@ static struct snapshot_run *snapshot_run_of(const struct trainer *trainer)
 static void begin_iteration(void *context, uint32_t iteration)
 {
     struct snapshot_run *snapshot_run = context;
-    snapfile_begin(snapshot_run->file, iteration);
+    begin_commit(snapshot_run->file, iteration);
 }
 
 static void persist(void *context, const struct task *task, uint32_t iteration)
 {
     const struct snapshot_run *snapshot_run = context;
     const struct tensor *buffer = tensor_at(task->accesses[0].tensor, iteration);
-    snapfile_write(snapshot_run->file, iteration, snapshot_run->payload[task->index], tensor_memory(buffer));
+    write_payload(snapshot_run->file, iteration, snapshot_run->payload[task->index], tensor_memory(buffer));
 }
 
 /* The disk's lane waits here until the step's report has come.  The report itself never waits for this lane. */
@@ -65,7 +65,7 @@ static void commit_iteration(void *context, const struct task *task, uint32_t it
         pthread_cond_wait(&snapshot_run->changed, &snapshot_run->lock);
     bool sound = iteration < snapshot_run->bad_step;
     pthread_mutex_unlock(&snapshot_run->lock);
-    if (!snapfile_finish(snapshot_run->file, iteration, sound, &times))
+    if (!finish_commit(snapshot_run->file, iteration, sound, &times))
         return;
     pthread_mutex_lock(&snapshot_run->lock);
     GROW(snapshot_run->commits, snapshot_run->cap_commits, snapshot_run->n_commits + 1);

@@ -10,7 +10,7 @@
  *
  * The rule.  A slot is free unless an iteration has it, or it holds the newest iteration that is durable.  An iteration
  * has its slot from take_slot() until return_slot(), which says whether the slot's contents are durable now.  An
- * iteration that finds no free slot does without one, and nothing waits.  A run follows this rule (snapfile_begin()),
+ * iteration that finds no free slot does without one, and nothing waits.  A run follows this rule (begin_commit()),
  * and so does the simulation (simulate_slots.c).
  *
  * An iteration that has slot k has it for all tensors of the pool that lie in slots.

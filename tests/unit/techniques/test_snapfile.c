@@ -237,7 +237,7 @@ static uint32_t acknowledged;
 static void begin_one(void)
 {
     life.step++;
-    if (snapfile_begin(life.writer, life.step))
+    if (begin_commit(life.writer, life.step))
         life.flight[life.n++] = (struct flight){.step = life.step, .written = 0};
 }
 
@@ -250,7 +250,7 @@ static void write_one(void)
         return;
     struct flight *flight = &life.flight[k];
     float *bytes = fill_payload(life.stored, flight->written, seed_of(flight->step, life.session));
-    snapfile_write(life.writer, flight->step, flight->written, bytes);
+    write_payload(life.writer, flight->step, flight->written, bytes);
     flight->written++;
     free(bytes);
 }
@@ -264,8 +264,8 @@ static void commit_one(void)
     life.n--;
     memmove(life.flight, life.flight + 1, (size_t)life.n * sizeof flight);
     if (one_in(20))
-        snapfile_finish(life.writer, flight.step, false, &(struct commit_times){0});
-    else if (snapfile_finish(life.writer, flight.step, true, &times))
+        finish_commit(life.writer, flight.step, false, &(struct commit_times){0});
+    else if (finish_commit(life.writer, flight.step, true, &times))
         acknowledged = flight.step;
 }
 

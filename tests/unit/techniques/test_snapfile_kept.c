@@ -106,11 +106,11 @@ TEST(an_iteration_has_its_slot_until_it_is_finished)
     begin_small_run(&small_run);
     const char *path = temp_path("slots.snap");
     must(open_small_writer(&small_run, path, &writer));
-    assert_int_equal(snapfile_begin(writer, 1), 1);
-    assert_int_equal(snapfile_begin(writer, 2), 2);
-    assert_int_equal(snapfile_begin(writer, 3), 0);
-    snapfile_finish(writer, 2, false, &(struct commit_times){0});
-    assert_int_equal(snapfile_begin(writer, 4), 2);
+    assert_int_equal(begin_commit(writer, 1), 1);
+    assert_int_equal(begin_commit(writer, 2), 2);
+    assert_int_equal(begin_commit(writer, 3), 0);
+    finish_commit(writer, 2, false, &(struct commit_times){0});
+    assert_int_equal(begin_commit(writer, 4), 2);
     assert_int_equal(close_snapfile_writer(writer).dropped, 2);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_FAILED);
     assert_int_equal(run_yard("ckpt ls '%s'", path).code, EXIT_FAILED);
@@ -144,17 +144,17 @@ TEST(one_value_that_is_not_finite_stops_the_commit)
     for (size_t i = 0; i < stored.plan.n; i++)
         for (size_t k = 0; k < payload_bytes(&stored.plan.ranges[i]) / sizeof(float); k++) {
             bool between = false; /* the pieces */
-            assert_above(snapfile_begin(writer, 1), 0);
+            assert_above(begin_commit(writer, 1), 0);
             for (size_t at = 0; at < stored.plan.n; at++) {
                 float *values = fill_payload(&stored, at, 1);
                 if (at == i) {
                     between = memcmp(&values[k], "UUUU", sizeof(float)) == 0;
                     values[k] = INFINITY;
                 }
-                snapfile_write(writer, 1, at, values);
+                write_payload(writer, 1, at, values);
                 free(values);
             }
-            assert_int_equal(snapfile_finish(writer, 1, true, &(struct commit_times){0}), between);
+            assert_int_equal(finish_commit(writer, 1, true, &(struct commit_times){0}), between);
             store_iteration(writer, &stored, 2, 1);
         }
     close_snapfile_writer(writer);
@@ -185,15 +185,15 @@ TEST(reading_notices_that_a_run_writes)
     struct checkpoint *opened = open_newest_snapshot(image.path);
     read_first(opened);
     must(open_snapfile_writer(image.path, &novel, &stored.plan, &writer));
-    assert_int_equal(snapfile_begin(writer, 3), 1);
+    assert_int_equal(begin_commit(writer, 3), 1);
     float *bytes = fill_payload(&stored, 0, 9);
-    snapfile_write(writer, 3, 0, bytes);
+    write_payload(writer, 3, 0, bytes);
     read_first(opened); /* it is of the other slot */
-    snapfile_finish(writer, 3, false, &(struct commit_times){0});
+    finish_commit(writer, 3, false, &(struct commit_times){0});
     store_iteration(writer, &stored, 3, 1);
     read_first(opened); /* still it is */
-    assert_int_equal(snapfile_begin(writer, 4), 2);
-    snapfile_write(writer, 4, 0, bytes);
+    assert_int_equal(begin_commit(writer, 4), 2);
+    write_payload(writer, 4, 0, bytes);
     struct problem *problem = attempt(read_first, opened);
     assert_non_null(problem);
     assert_int_equal(problem->code, EXIT_FAILED);
@@ -345,14 +345,14 @@ static void lose_the_name(void *path)
     must(open_snapfile_writer(path, &checkpoint, &stored.plan, &writer));
     store_iteration(writer, &stored, 1, 1);
     unlink(path);
-    assert_above(snapfile_begin(writer, 2), 0);
+    assert_above(begin_commit(writer, 2), 0);
     for (size_t i = 0; i < stored.plan.n; i++) {
         float *bytes = fill_payload(&stored, i, 5);
-        snapfile_write(writer, 2, i, bytes);
+        write_payload(writer, 2, i, bytes);
         free(bytes);
     }
-    assert_false(snapfile_finish(writer, 2, true, &(struct commit_times){0}));
-    assert_int_equal(snapfile_begin(writer, 3), 0);
+    assert_false(finish_commit(writer, 2, true, &(struct commit_times){0}));
+    assert_int_equal(begin_commit(writer, 3), 0);
     struct snapfile_counts counts = close_snapfile_writer(writer);
     assert_int_equal(counts.stored, 0);
 }
