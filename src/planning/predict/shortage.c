@@ -4,7 +4,7 @@
 
 char *describe_shortage(const struct device *before, const struct forecast *forecast)
 {
-    char where[64], budget[128];
+    char where[LAYER_AND_MICRO], budget[128];
     const struct device *device = before;
     while (!device->is_host && forecast->needed_bytes[device->index] <= device->budget)
         device++;

@@ -185,7 +185,7 @@ static struct problem *others_problem(const struct list *list, const struct task
                                       uint32_t iteration, const uint32_t *found)
 {
     const unsigned char *before = (const void *)image->given, *after = (const void *)found;
-    char position[64];
+    char position[LAYER_AND_MICRO];
     size_t at = 0;
     take_written(image, task, iteration, image->given, found);
     if (memcmp(before, after, image->words * sizeof *found) == 0)
@@ -203,7 +203,7 @@ static struct problem *written_problem(const struct task *task, const struct ima
 {
     const struct tensor *tensor = task->accesses[k].tensor;
     struct word_range range = covered_words(image, task, iteration, k);
-    char position[64];
+    char position[LAYER_AND_MICRO];
     for (size_t word = range.begin; word < range.end; word++) {
         bool unwritten = image->first_run[word] == filling(0, tensor->type, word) &&
                          image->this_run[word] == filling(run, tensor->type, word);

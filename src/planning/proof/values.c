@@ -434,7 +434,7 @@ static struct problem *blame_task(const struct list *list, int node, const char 
 {
     int i = node % (int)list->n;
     const struct task *task = list->tasks[i];
-    char position[64];
+    char position[LAYER_AND_MICRO];
     return new_problem(EXIT_FAILED, "task %d %s%s %s %s", i, task->name, layer_and_micro(position, task), fault, other);
 }
 

@@ -124,7 +124,7 @@ static void bring_back(struct board *board)
 /* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
 static struct problem *say_obstacle(const struct list *list, const struct obstacle *obstacle)
 {
-    char first[64], second[64];
+    char first[LAYER_AND_MICRO], second[LAYER_AND_MICRO];
     const char *verb = "needs", *why = "is part of";
     const char *thing = "the norm of all gradients (--clip)";
     if (obstacle->over) {

@@ -138,7 +138,7 @@ static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, co
              "%s",
              step, not_finite_advice(trainer));
     this_process->not_finite = true;
-    char where[64];
+    char where[LAYER_AND_MICRO];
     layer_and_micro(where, bad.task);
     if (bad.before) {
         const char *when = "";

@@ -68,7 +68,7 @@ void print_frontier(FILE *out, const struct list *list)
             continue;
         const struct instance *instance = nth_instance(lane_instances, first_open(lane_instances));
         const struct task *task = list->tasks[instance->task_index];
-        char position[64];
+        char position[LAYER_AND_MICRO];
         fprintf(out, "  lane %s: task %u %s%s of %s %u has not ended\n", task->lane->name, instance->task_index,
                 task->name, layer_and_micro(position, task), iteration_noun(list), instance->iteration);
         print_waits(out, list, instance);

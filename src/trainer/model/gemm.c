@@ -287,7 +287,7 @@ static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n
     for (size_t z = 0, end = call->outer * call->inner; z < end; z += call->at_once) {
         bool is_last = z + call->at_once == end;
         CLBlastStatusCode code = call_clblast(call, z, buffers, task->lane->queue, is_last ? done : NULL);
-        char where[64];
+        char where[LAYER_AND_MICRO];
         if (code != CLBlastSuccess)
             fail(EXIT_FAILED, "CLBlast fails with status %d in task %s%s; --gemm own does without it", (int)code,
                  task->name, layer_and_micro(where, task));

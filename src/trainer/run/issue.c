@@ -56,7 +56,7 @@ cl_int event_status(cl_event event)
 
 void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status)
 {
-    char where[64];
+    char where[LAYER_AND_MICRO];
     fail(EXIT_FAILED, "%s %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration_noun(list), iteration,
          list->name, task->name, layer_and_micro(where, task), task->lane->name, cl_error_name(status), (int)status);
 }

@@ -22,17 +22,20 @@ static bool comes_before(const void *item, const void *key)
     return BY(a->previous, b->previous, COMPARE(a->producer, b->producer)) < 0;
 }
 
-/* The index of `sought` in list->origin_waits, or, if it is not there, the index at which it belongs. */
-static size_t find_origin_wait(const struct list *list, const struct origin_wait *sought)
+/* Fills in the wait of the consumer for the producer.  Returns its index in list->origin_waits, or, if it is not there,
+ * the index at which it belongs. */
+static size_t find_origin_wait(const struct list *list, const struct task *consumer, const struct task *producer,
+                               enum step_waited which, struct origin_wait *wait)
 {
-    return lower_bound(sought, list->origin_waits, list->n_origin_waits, sizeof *list->origin_waits, comes_before);
+    *wait = (struct origin_wait){
+        .producer = producer->extra.origin, .consumer = consumer->extra.origin, .previous = which == STEP_BEFORE};
+    return lower_bound(wait, list->origin_waits, list->n_origin_waits, sizeof *list->origin_waits, comes_before);
 }
 
 void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
-    struct origin_wait new = {
-        .producer = producer->extra.origin, .consumer = consumer->extra.origin, .previous = which == STEP_BEFORE};
-    size_t i = find_origin_wait(list, &new);
+    struct origin_wait new;
+    size_t i = find_origin_wait(list, consumer, producer, which, &new);
     list->origin_waits =
         insert_item(list->origin_waits, &list->n_origin_waits, &list->cap_origin_waits, i, sizeof *list->origin_waits);
     list->origin_waits[i] = new;
@@ -40,9 +43,8 @@ void add_after(struct list *list, const struct task *consumer, const struct task
 
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
-    struct origin_wait sought = {
-        .producer = producer->extra.origin, .consumer = consumer->extra.origin, .previous = which == STEP_BEFORE};
-    size_t i = find_origin_wait(list, &sought);
+    struct origin_wait sought;
+    size_t i = find_origin_wait(list, consumer, producer, which, &sought);
     return i < list->n_origin_waits && !comes_before(&sought, &list->origin_waits[i]);
 }
 

@@ -87,7 +87,7 @@ static char *describe_needs(const struct arena *arena)
 
 struct problem *fit_problem(const struct arena *arena, const struct tensor *tensor, enum limit limit)
 {
-    char where[64], size[32];
+    char where[LAYER_AND_MICRO], size[32];
     const struct device *device = arena->device;
     const struct task *task = first_task(tensor);
     char *user = NULL; /* what needs the tensor */

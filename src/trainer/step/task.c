@@ -8,15 +8,15 @@ const char *const role_name[ROLES] = {
     [ROLE_SNAPSHOT] = "snapshot",
 };
 
-const char *layer_and_micro(char out[64], const struct task *task)
+const char *layer_and_micro(char out[LAYER_AND_MICRO], const struct task *task)
 {
     *out = '\0';
     if (task->layer >= 0 && task->micro >= 0)
-        snprintf(out, 64, " (layer %d, micro-batch %d)", task->layer, task->micro);
+        snprintf(out, LAYER_AND_MICRO, " (layer %d, micro-batch %d)", task->layer, task->micro);
     else if (task->layer >= 0)
-        snprintf(out, 64, " (layer %d)", task->layer);
+        snprintf(out, LAYER_AND_MICRO, " (layer %d)", task->layer);
     else if (task->micro >= 0)
-        snprintf(out, 64, " (micro-batch %d)", task->micro);
+        snprintf(out, LAYER_AND_MICRO, " (micro-batch %d)", task->micro);
     return out;
 }
 

@@ -160,6 +160,7 @@ int event_context(const struct task *task); /* the context of its event; a host 
 const struct access *find_access(const struct task *task, bool (*is_sought)(const struct access *));
 
 /* " (layer 1, micro-batch 0)" for messages, into `out`, which is returned.  What the task does not have is left out. */
-const char *layer_and_micro(char out[64], const struct task *task);
+enum { LAYER_AND_MICRO = 64 }; /* the most bytes of it, and its end */
+const char *layer_and_micro(char out[LAYER_AND_MICRO], const struct task *task);
 
 #endif
