@@ -40,7 +40,7 @@ static bool advance_to(struct side *side, size_t at, size_t *stretch)
     return false;
 }
 
-/* The problem that no piece has element `at` next, or that a piece still has elements where the walk has ended, at `at`.
+/* The problem that no piece has element `at` next, or that the walk has ended at `at` and a piece still has elements.
  * The message names the first element that is wrong: one that is still next in a piece, which is an overlap, or else
  * `at`. */
 static struct problem *uncovered_problem(const struct side *side, size_t at)
