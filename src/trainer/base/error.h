@@ -53,8 +53,8 @@ void flush_output(void);
 /* A function that meets a user's mistake calls fail() where each of its callers would end the program.  It returns the
  * problem, or NULL when all went well, where some caller goes on: for place() this is a search, which tries another
  * choice when one does not fit; for plan_copies() it is a test, which goes through several wrong tensors.  Functions
- * that belong together, such as cut_layers() and cut_layers_as_recorded(), do the same.  The exceptions are the readers
- * of files that attempt(), below, is for: they call fail().
+ * that belong together, such as cut_layers() and cut_layers_as_recorded(), do the same.  The exceptions are the
+ * functions that attempt(), below, is for: they call fail().
  *
  * Functions whose purpose is to end the program, or to look for a reason to, have these names:
  *
