@@ -14,8 +14,8 @@
  *
  *     device.h    devices and their lanes, memory        machine.c, lanes.c; slabs.c
  *                 what is told of them                   describe.c
- *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, cache.c
  *                 the devices of -d                      selection.c, read_device.c
+ *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, cache.c
  *                 limits of memory, clocks               limits.c; device_clock.c
  */
 #ifndef DEVICE_H
@@ -64,7 +64,7 @@ enum { DEVICE_ALIGNMENT = 512 };
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
-extern const char *const lane_kind_name[LANE_KINDS + 1]; /* machine.c: "compute", "upload" ...; NULL ends them */
+extern const char *const lane_kind_name[LANE_KINDS + 1]; /* "compute", "upload" ...; NULL ends them */
 
 struct device;
 struct host_thread; /* run/run_parts.h */
@@ -87,12 +87,10 @@ struct lane {
 /* ---- purposes of lanes ------------------------------------------------------------------------------------------- */
 
 /* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
- * has lanes of its own (lane_for()).  Techniques have further words, which they define themselves. */
-#define FOR_ALL ""                    /* a standard lane: batches up, results down */
-#define FOR_NOTHING "nothing"         /* a step file's lane without tasks yet: the first purpose in need gets it */
-#define FOR_MOVES "moves"             /* copies of gradients and parameters between devices, up; down: FOR_ALL */
-#define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
-#define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
+ * has lanes of its own (lane_for()).  Other folders define further words. */
+#define FOR_ALL ""            /* a standard lane: batches up, results down */
+#define FOR_NOTHING "nothing" /* a step file's lane without tasks yet: the first purpose in need gets it */
+#define FOR_MOVES "moves"     /* copies of gradients and parameters between devices, up; down: FOR_ALL */
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
@@ -224,6 +222,13 @@ struct machine {
 struct machine *open_machine(const struct machine_options *options);
 void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
 
+/* A machine of n devices and the host, which set_up_device() is to set up.  The caller frees it with
+ * close_machine(). */
+struct machine *new_machine(int n_devices);
+
+/* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
+struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory);
+
 /* ---- describe.c -------------------------------------------------------------------------------------------------- */
 
 /* The vector width that all devices compute with; 0: they differ.  The same width gives the same bits, if the drivers'
@@ -236,12 +241,25 @@ unsigned spare_cores(const struct machine *machine);
 /* One line for people, "pthread-... (0:0, 2 units; vectors of 8 floats)".  The caller frees it. */
 char *describe_machine(const struct machine *machine);
 
+/* ---- selection.c ------------------------------------------------------------------------------------------------- */
+
+/* Adds the devices that -d names; NULL: the default device. */
+void add_devices(struct machine *machine, const char *names);
+
 /* ---- read_device.c ----------------------------------------------------------------------------------------------- */
+
+/* Adds a device to the machine, as its driver describes it.  root: the device of which it is a part, or itself. */
+struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root);
+
+/* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
+size_t host_memory(bool *limited);
 
 /* Floats per vector of the kernels on this device, unless fewer are asked for: 16, 8, 4 or 1. */
 unsigned own_vector_width(cl_device_id id);
 
-/* ---- lanes.c: lanes, and machines that are only described -------------------------------------------------------- */
+void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
+
+/* ---- lanes.c: lanes and links ------------------------------------------------------------------------------------ */
 
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);
@@ -249,15 +267,6 @@ int count_lanes(const struct device *device, enum lane_kind kind);
 
 bool is_for(const struct lane *lane, const char *purpose); /* has the lane this purpose? */
 void set_purpose(struct lane *lane, const char *purpose);  /* `purpose` is copied */
-
-/* A machine of n devices and the host, which set_up_device() is to set up.  The caller frees it with
- * close_machine(). */
-struct machine *new_machine(int n_devices);
-
-/* Sets up device i (i == n_devices: the host): its name, its memory in bytes and its standard lanes. */
-struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory);
-
-void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
 
 /* Adds a lane without a queue.  The machine owns it. */
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth);

@@ -1,4 +1,4 @@
-/* driver.h - what is asked of OpenCL's drivers: errors, devices, kernels, limits of memory, times. */
+/* driver.h - what is asked of OpenCL's drivers: errors, drivers, kernels, limits of memory, times. */
 #ifndef DRIVER_H
 #define DRIVER_H
 
@@ -57,19 +57,6 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code);
 /* Ends the program with the reason why none of the n drivers has a device: with `code` when PoCL's folder is the
  * reason, else with EXIT_NO_DEVICE. */
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
-
-/* ---- selection.c ------------------------------------------------------------------------------------------------- */
-
-/* Adds the devices that -d names; NULL: the default device. */
-void add_devices(struct machine *machine, const char *names);
-
-/* ---- read_device.c ----------------------------------------------------------------------------------------------- */
-
-/* Adds a device to the machine, as its driver describes it.  root: the device of which it is a part, or itself. */
-struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root);
-
-/* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
-size_t host_memory(bool *limited);
 
 /* ---- kernels.c --------------------------------------------------------------------------------------------------- */
 

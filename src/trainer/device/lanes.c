@@ -1,7 +1,9 @@
-/* lanes.c - a machine as devices, lanes and links.  The devices are OpenCL devices (machine.c), or only described, for
- * plans: a described device may have any number of lanes of a kind, and links with speeds of their own.
+/* lanes.c - the lanes and links of a machine.  A device that is only described, for plans, may have any number of lanes
+ * of a kind, and links with speeds of their own.
  */
 #include "device.h"
+
+const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
@@ -99,51 +101,6 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
     }
     set_purpose(lane, purpose);
     return lane;
-}
-
-/* ---- devices ----------------------------------------------------------------------------------------------------- */
-
-struct machine *new_machine(int n_devices)
-{
-    struct machine *machine = allocate(1, sizeof *machine);
-    machine->devices = allocate((size_t)n_devices + 1, sizeof *machine->devices);
-    machine->contexts = allocate((size_t)n_devices + 1, sizeof *machine->contexts);
-    machine->n_devices = n_devices;
-    machine->host = &machine->devices[n_devices];
-    return machine;
-}
-
-void choose_tile(struct device *device)
-{
-    unsigned vector = device->shape.vector; /* gemm.cl has this table, and says why */
-    device->shape.tile_rows = vector == 1 ? 4 : 6;
-    device->shape.tile_vectors = vector == 1 || vector == 16 ? 4 : 2;
-}
-
-struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory)
-{
-    struct device *device = &machine->devices[i];
-    bool host = i == machine->n_devices;
-    *device = (struct device){
-        .index = i,
-        .is_host = host,
-        .is_cpu = host,
-        .units = 1,
-        .memory = memory,
-        .max_allocation = memory,
-        .alignment = 1,
-        .budget = memory,
-        .shape = {.vector = 1, .work_group = 1, .local_memory = 32768},
-    };
-    choose_tile(device);
-    snprintf(device->id, sizeof device->id, "%s", id);
-    snprintf(device->name, sizeof device->name, "%s", id);
-    if (!host)
-        device->context = &machine->contexts[0];
-    enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE, last = host ? LANE_FEED : LANE_DOWNLOAD;
-    for (enum lane_kind kind = first; kind <= last; kind++)
-        add_lane(machine, device, kind, 0);
-    return device;
 }
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */

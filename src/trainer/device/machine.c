@@ -1,10 +1,48 @@
-/* machine.c - opens a machine: its devices, their contexts and lanes, and the host. */
+/* machine.c - makes a machine: its devices, their contexts and lanes, and the host.  open_machine() makes one of OpenCL
+ * devices; new_machine() and set_up_device() make one whose devices are only described, for plans. */
 #include "device.h"
 
 #include <unistd.h>
 
-const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 enum { HOST_ALIGNMENT = 4096 };
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+struct machine *new_machine(int n_devices)
+{
+    struct machine *machine = allocate(1, sizeof *machine);
+    machine->devices = allocate((size_t)n_devices + 1, sizeof *machine->devices);
+    machine->contexts = allocate((size_t)n_devices + 1, sizeof *machine->contexts);
+    machine->n_devices = n_devices;
+    machine->host = &machine->devices[n_devices];
+    return machine;
+}
+
+struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory)
+{
+    struct device *device = &machine->devices[i];
+    bool host = i == machine->n_devices;
+    *device = (struct device){
+        .index = i,
+        .is_host = host,
+        .is_cpu = host,
+        .units = 1,
+        .memory = memory,
+        .max_allocation = memory,
+        .alignment = 1,
+        .budget = memory,
+        .shape = {.vector = 1, .work_group = 1, .local_memory = 32768},
+    };
+    choose_tile(device);
+    snprintf(device->id, sizeof device->id, "%s", id);
+    snprintf(device->name, sizeof device->name, "%s", id);
+    if (!host)
+        device->context = &machine->contexts[0];
+    enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE, last = host ? LANE_FEED : LANE_DOWNLOAD;
+    for (enum lane_kind kind = first; kind <= last; kind++)
+        add_lane(machine, device, kind, 0);
+    return device;
+}
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 

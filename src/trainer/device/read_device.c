@@ -73,6 +73,13 @@ static void read_memory(struct device *device)
     device->shape.local_memory = device_number(device->cl, CL_DEVICE_LOCAL_MEM_SIZE);
 }
 
+void choose_tile(struct device *device)
+{
+    unsigned vector = device->shape.vector; /* gemm.cl has this table, and says why */
+    device->shape.tile_rows = vector == 1 ? 4 : 6;
+    device->shape.tile_vectors = vector == 1 || vector == 16 ? 4 : 2;
+}
+
 /* The shapes of vectors, work-groups and tiles with which kernels are compiled.  vector: the width that --vector asks
  * for; 0: the device's own. */
 static void choose_shapes(struct device *device, unsigned vector)

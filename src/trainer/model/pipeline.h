@@ -26,6 +26,10 @@ extern const char *const pipeline_name[PIPELINES + 1]; /* "1f1b", ...: words of 
 struct turns;                                          /* pipeline.c: the turns that a device has taken so far */
 struct written_turns;
 
+/* Purposes of lanes, as in device.h. */
+#define FOR_ACTIVATIONS "activations" /* copies of activations between pipeline stages, which wait for their stage */
+#define FOR_GRADIENTS "gradients"     /* copies of gradients between pipeline stages, which wait for their stage */
+
 struct turn_order {
     void (*take_turns)(struct turns *of_a_device); /* adds all turns of the device, in its order */
     int chunks;                                    /* stages per device */
