@@ -85,7 +85,7 @@ struct builder {
     int *summed;           /* by id of a gradient: the gradient group, from 1, that has begun to sum it */
     size_t cap_grad, cap_summed;
 
-    /* optimizer.c */
+    /* reduce.c, norm.c, optimizer.c */
     struct reduction *reductions; /* [unit, tp_rank]: see reduction_of() */
     struct tensor *partials;      /* the norm's block sums */
     bool released;                /* release_updates() has been called */

@@ -65,7 +65,7 @@ enum model_use { TO_COMPUTE, TO_TRAIN }; /* the latter: with gradients and optim
 struct model *new_model(struct pool *pool, const struct config *config, const struct mesh *mesh, enum model_use use,
                         struct gradients gradients);
 
-/* A model without devices and tensors, which says only which rank has what: replica is NULL. */
+/* A model without devices and tensors, which says only which rank has what: replicas is NULL. */
 struct model *outline_model(const struct config *config, const struct mesh *mesh);
 
 void free_model(struct model *model);                                /* the tensors belong to the pool */
@@ -126,21 +126,24 @@ void end_grad_group(struct builder *b, int unit, int grad_group);
  * data-parallel ranks that sum them. */
 void send_unit(struct builder *b, int unit);
 
+/* Sums the shards of a unit's gradient that send_unit() has sent, on all tensor-parallel ranks. */
+void reduce_unit(struct builder *b, int unit);
+
 /* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
 
 /* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_VERDICT, of its task's accesses. */
 enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N, ADAMW_N_DECAY };
 
-/* Sums the shards of a unit's gradient that send_unit() has sent, on all tensor-parallel ranks.  After
- * release_updates() it also adds the unit's blocks to the norm, updates the unit, and sends the new parameters. */
-void reduce_unit(struct builder *b, int unit);
-
-/* Call it after the last forward, and only without clipping.  From now on each unit is updated right after its reduce,
- * and its parameters are sent, unless the losses are not finite.  The norm is only reported.
+/* Call it after the last forward, and only without clipping.  From now on update_if_released() updates each unit right
+ * after its reduce, unless the losses are not finite.  The norm is only reported.
  *
  * losses (dp * UNIT_ALIGN) is a tensor on the norm's rank.  rank_losses[k] (1) is the loss of data-parallel rank k,
  * which is moved to element k * UNIT_ALIGN of `losses`; that of the norm's rank lies there already. */
 void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses);
+
+/* Call it after each reduce_unit().  If release_updates() has been called, it adds the unit's blocks to the norm, updates
+ * the unit, and sends the new parameters. */
+void update_if_released(struct builder *b, int unit);
 
 /* Call it when all units are reduced: adds the norm, and, unless they were released, the updates and what sends the
  * parameters back. */

@@ -1,5 +1,5 @@
-/* optimizer.c - adds what comes after backward: gradients are summed over data-parallel ranks, the norm, AdamW, and new
- * parameters for all ranks.
+/* optimizer.c - adds the updates: AdamW, and what sends the new parameters to all ranks.  Sums over ranks (reduce.c) and
+ * the norm (norm.c) come before them.
  *
  * Every unit (a layer, the embedding, the final norm) is cut into as many shards as there are data-parallel ranks, on
  * borders of the norm's blocks; rank k owns shard k.  Per unit:
@@ -18,28 +18,26 @@
  * Each rank of a tensor-parallel group has another part of a unit.  So the first ranks of all groups do all of the
  * above together, then the second ranks, and so on.  All ranks of a group have some parameters whole: their gradients
  * are alike, and the norm counts them once.
- *
- * The shard of a data-parallel rank is the one that it owns.
  */
 #include "model_parts.h"
 
 /* ---- updates ----------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on the shard of rank `owner`, whose gradient is `sum`, with the state that the rank `at` has of it. */
-static void update_shard(struct builder *b, struct coordinates at, int owner, struct tensor *sum)
+/* Adds AdamW on the shard of rank `owner_rank`, whose gradient is `sum`, with the state that the rank `at` has of it. */
+static void update_shard(struct builder *b, struct coordinates at, int owner_rank, struct tensor *sum)
 {
     struct replica *replica = replica_of(b, at);
     on_unit(b, at, ROLE_UPDATE);
     int unit = at.unit;
-    struct range shard = shard_at(b, (struct coordinates){.unit = unit, .tp_rank = at.tp_rank, .dp_rank = owner});
+    struct range shard = shard_at(b, (struct coordinates){.unit = unit, .tp_rank = at.tp_rank, .dp_rank = owner_rank});
     size_t elements = shard.end - shard.begin;
     size_t held = held_by(b->model, unit, replica->rank, KEPT_M).begin;
     struct range in_state = {shard.begin - held, shard.end - held}; /* where the shard lies in the rank's m and v */
     size_t end_decay = unit_part(b, unit, at.tp_rank)->n_decay;
     size_t n_decay = end_decay > shard.begin ? MIN(end_decay - shard.begin, elements) : 0;
-    struct tensor *value = view_of_shard(b->list->pool, replica->values[unit], owner, shard);
-    struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], owner, in_state);
-    struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner, in_state);
+    struct tensor *value = view_of_shard(b->list->pool, replica->values[unit], owner_rank, shard);
+    struct tensor *m = view_of_shard(b->list->pool, replica->m[unit], owner_rank, in_state);
+    struct tensor *v = view_of_shard(b->list->pool, replica->v[unit], owner_rank, in_state);
     struct task *task = LAUNCH(b, "adamw", "adamw.cl", "adamw", blocks(b, elements),
                                INOUT(value), INOUT(m), INOUT(v),
                                IN(sum), IN(replica->control), IN(replica->verdict),
@@ -105,26 +103,6 @@ static void update_unit(struct builder *b, int unit)
     }
 }
 
-/* ---- sums over ranks --------------------------------------------------------------------------------------------- */
-
-void reduce_unit(struct builder *b, int unit)
-{
-    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
-        const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
-        const struct replica *replica = replica_of(b, at);
-        on_unit(b, at, ROLE_REDUCE);
-        /* Apart where only shards are kept. */
-        enum sums_in where = replica->grads[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
-        struct reduction *reduction = reduction_of(b, unit, tp_rank);
-        reduction->sums = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
-        free(reduction->parts);
-    }
-    if (b->released) {
-        add_blocks(b, unit);
-        update_unit(b, unit);
-    }
-}
-
 /* ---- all updates ------------------------------------------------------------------------------------------------- */
 
 void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses)
@@ -132,6 +110,14 @@ void release_updates(struct builder *b, struct tensor *losses, struct tensor *co
     b->released = true;
     begin_norm(b, losses, rank_losses);
     add_loss_check(b, losses);
+}
+
+void update_if_released(struct builder *b, int unit)
+{
+    if (b->released) {
+        add_blocks(b, unit);
+        update_unit(b, unit);
+    }
 }
 
 void add_update(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses)

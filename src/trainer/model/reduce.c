@@ -1,7 +1,7 @@
 /* reduce.c - gradients come together: those of groups of micro-batches, of a tied head, and of data-parallel ranks.
  *
- * The shards of a unit's gradient travel to the ranks that own them, in send_unit(); reduce_unit() in optimizer.c sums
- * them.  All ranks of a tensor-parallel group have some parameters whole, and their gradients are made alike first.
+ * The shards of a unit's gradient travel to the ranks that own them, in send_unit(), and reduce_unit() sums them.  The
+ * two are apart, so that other tasks can be added between them.  All ranks of a tensor-parallel group have some parameters whole, and their gradients are made alike first.
  */
 #include "model_parts.h"
 
@@ -87,4 +87,18 @@ void send_unit(struct builder *b, int unit)
         reduction->parts = add_reduce_moves(b->list, "reduce", grads, dp, NORM_BLOCK);
     }
     free(grads);
+}
+
+void reduce_unit(struct builder *b, int unit)
+{
+    for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {
+        const struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
+        const struct replica *replica = replica_of(b, at);
+        on_unit(b, at, ROLE_REDUCE);
+        /* Apart where only shards are kept. */
+        enum sums_in where = replica->grads[unit]->persistent ? SUMS_IN_PLACE : SUMS_APART;
+        struct reduction *reduction = reduction_of(b, unit, tp_rank);
+        reduction->sums = add_reduce_sums(b->list, "reduce", reduction->parts, mesh_of(b)->dp, where);
+        free(reduction->parts);
+    }
 }

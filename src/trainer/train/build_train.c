@@ -120,6 +120,13 @@ static void free_tapes(struct train_build *train_build, int stage, int micro)
         free(tapes[k].ops);
 }
 
+/* Sums a unit's gradients over ranks.  Its update follows at once if it waits for no norm. */
+static void reduce_and_update(struct builder *b, int unit)
+{
+    reduce_unit(b, unit);
+    update_if_released(b, unit);
+}
+
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
@@ -141,14 +148,14 @@ static void add_backwards(struct train_build *train_build, const struct turn *tu
             continue;
         send_unit(train_build->b, unit);
         if (is_alone)
-            reduce_unit(train_build->b, unit);
+            reduce_and_update(train_build->b, unit);
         else if (unit < end - 1)
-            reduce_unit(train_build->b, unit + 1);
+            reduce_and_update(train_build->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(train_build, stage, micro);
     if (ends_step && !is_alone)
-        reduce_unit(train_build->b, first);
+        reduce_and_update(train_build->b, first);
     if (has_weights)
         free_tapes(train_build, stage, micro);
 }
