@@ -91,7 +91,7 @@ static void fetch(struct buffers *buffers, const char *kernel)
 void run_kernel(const char *file, const char *kernel, size_t n_groups, const struct value *args, size_t n)
 {
     struct buffers buffers = {.n = 0};
-    cl_kernel k = make_kernel(device, file, kernel);
+    cl_kernel k = new_kernel(device, file, kernel);
     for (cl_uint i = 0; i < n; i++) {
         cl_mem mem = args[i].kind == IS_ARRAY ? find_or_make_buffer(&buffers, &args[i]) : NULL;
         const void *at = &args[i].f;

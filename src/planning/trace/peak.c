@@ -41,7 +41,7 @@ struct probe *open_probe(struct device *device)
     cl_float factor = 0.999f, summand = 0.001f;
     struct probe *probe = allocate(1, sizeof *probe);
     *probe = (struct probe){.device = device,
-                            .kernel = make_kernel(device, "bench.cl", "fma_peak"),
+                            .kernel = new_kernel(device, "bench.cl", "fma_peak"),
                             .group = group,
                             .items = items,
                             .work = 2.0 * FMA_CHAINS * device->shape.vector * rounds * (double)items};
@@ -85,7 +85,7 @@ void close_probe(struct probe *probe)
 double measure_copy_speed(struct device *device, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
-    cl_kernel k = make_kernel(device, "bench.cl", "copy");
+    cl_kernel k = new_kernel(device, "bench.cl", "copy");
     cl_mem buffer[2];
     for (cl_uint i = 0; i < 2; i++) {
         CL_MAKE(err, buffer[i] =

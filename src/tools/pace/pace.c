@@ -24,8 +24,8 @@ static void sleep_until(uint64_t when)
     }
 }
 
-/* Where the padded end of task i's latest run is kept; slot > 0: where that of its run in the iteration with this slot
- * is kept.
+/* Where the padded end of task i's latest instance is kept; slot > 0: where that of its instance in the iteration with
+ * this slot is kept.
  *
  * They differ where another task stands aside.  Say iterations 1 and 2 have slots 1 and 2, task i copies an update into
  * the iteration's slot, and the other task writes a slot to the disk.  When that writes slot 1, task i may have run in

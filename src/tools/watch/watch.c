@@ -103,7 +103,7 @@ struct watchdog {
     double quiet_when_printed; /* the value of `quiet` when the frontier was printed last */
 };
 
-/* Counts the seconds without progress while runs are open. */
+/* Counts the seconds without progress while instances are in flight. */
 static void look_for_stall(struct watchdog *watchdog)
 {
     double seconds = 1e-9 * (double)nap.tv_nsec;

@@ -20,6 +20,13 @@
  *     additions.h   what they add to the trainer       additions.c
  *     embedded.h    files inside the program           build/embedded.c, which make writes
  *     lane.h        the kinds of lanes
+ *
+ * The first word of a function that makes something says what becomes of it:
+ *
+ *     new_X()       returns a pointer to a new X, which free_X() frees, unless its comment names an owner
+ *     make_X()      returns a struct, or fills in one that is there already
+ *     add_X()       appends to what it is given, which owns the new X
+ *     open_X()      returns something behind which a file, a device or the like is open; close_X() closes it
  */
 #ifndef BASE_H
 #define BASE_H

@@ -9,8 +9,8 @@
  *
  * Fields for what a folder does not have are left out.  Nothing else has to be written: make collects these structs in
  * a table, build/modules.c (src/make/modules.awk).  So a folder that is not of src/trainer can be left out, together
- * with those that need it: make WITHOUT="plot view".  Nothing outside a folder names it, but for those that say that
- * they need it.
+ * with those that need it: make WITHOUT="plot view".  Code outside a folder calls none of its functions, unless it
+ * says that it needs the folder.
  *
  * The help lists the folders' options, and the trainer calls their hooks, in the order of this table: planning,
  * techniques, tools, each by name.  A module whose hooks must be called after those of another folder says so in

@@ -54,6 +54,7 @@ struct option {
 /* The argument of an OPT_CHOICE: WORDS([FIRST] = "first", [SECOND] = "second"). */
 #define WORDS(...)                                                                                                     \
     (const char *const[]) { __VA_ARGS__, NULL }
+
 enum { MOST_OPTIONS = 128 };
 
 struct option_table {

@@ -108,6 +108,7 @@ struct text_stream {
 };
 void show_bytes(struct text_stream *stream, FILE *out, const char *bytes, size_t n);
 void end_stream(struct text_stream *stream, FILE *out);
+
 enum text_lines { ONE_LINE, MANY_LINES };
 
 /* Replace by '?', in place, each byte that is not UTF-8 and each control character, since a terminal would obey it.

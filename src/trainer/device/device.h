@@ -249,7 +249,7 @@ void add_devices(struct machine *machine, const char *names);
 /* ---- read_device.c ----------------------------------------------------------------------------------------------- */
 
 /* Adds a device to the machine, as its driver describes it.  root: the device of which it is a part, or itself. */
-struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root);
+struct device *add_device(struct machine *machine, cl_device_id id, cl_device_id root);
 
 /* Bytes of the host's memory that this process may take.  *limited: are they fewer than the host has? */
 size_t host_memory(bool *limited);

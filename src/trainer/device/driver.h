@@ -63,7 +63,7 @@ _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, e
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
  * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
-cl_kernel make_kernel(struct device *device, const char *file, const char *name);
+cl_kernel new_kernel(struct device *device, const char *file, const char *name);
 
 /* ---- cache.c: compiled programs, kept between runs --------------------------------------------------------------- */
 

@@ -112,7 +112,7 @@ static cl_program build_program(struct device *device, const char *file)
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-cl_kernel make_kernel(struct device *device, const char *file, const char *name)
+cl_kernel new_kernel(struct device *device, const char *file, const char *name)
 {
     struct context *context = device->context; /* devices of a context are of one kind: a program serves all of them */
     size_t i = 0;

@@ -110,7 +110,7 @@ static void read_device(struct device *device, unsigned vector)
     choose_shapes(device, vector);
 }
 
-struct device *new_device(struct machine *machine, cl_device_id id, cl_device_id root)
+struct device *add_device(struct machine *machine, cl_device_id id, cl_device_id root)
 {
     if (machine->n_devices == MOST_DEVICES)
         fail(EXIT_USAGE, "-d names more than %d devices; `yard plan --hardware FILE` takes more", MOST_DEVICES);

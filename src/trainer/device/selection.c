@@ -113,7 +113,7 @@ static void add_sub_devices(struct machine *machine, const struct selection *sel
             CL(clReleaseDevice(pieces[i]));
             continue;
         }
-        struct device *device = new_device(machine, pieces[i], root);
+        struct device *device = add_device(machine, pieces[i], root);
         snprintf(device->id, sizeof device->id, "%u:%u/%u.%u", selection->platform, selection->device,
                  selection->pieces, i);
         device->memory /= selection->pieces; /* the pieces share one memory */
@@ -125,7 +125,7 @@ static void add_shares(struct machine *machine, const struct selection *selectio
 {
     unsigned shares = MAX(selection->shares, 1);
     for (unsigned i = 0; i < shares; i++) {
-        struct device *device = new_device(machine, root, root);
+        struct device *device = add_device(machine, root, root);
         device->is_logical = selection->shares > 0;
         device->memory /= shares;
         snprintf(device->id, sizeof device->id, device->is_logical ? "%u:%ux%u.%u" : "%u:%u", selection->platform,

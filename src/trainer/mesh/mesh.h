@@ -86,6 +86,8 @@ struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int numbe
 
 /* Adds a task: sum += addend, element by element, on the sum's device, where both tensors are. */
 void add_into(struct list *list, const char *name, struct tensor *sum, struct tensor *addend);
+
+/* Where sums come: in the owners' own tensors, or in new ones. */
 enum sums_in { SUMS_IN_PLACE, SUMS_APART };
 
 /* A reduce-scatter in two steps, moves and sums, so that work between them can hide the moves.  Part k (of whole

@@ -41,8 +41,7 @@ void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *
         for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++)
             n_blocks = place_blocks(b, unit, tp_rank, n_blocks);
     on_rank(b, b->model->norm_rank, NONE, ROLE_NORM);
-    b->partials = new_work_tensor(b->list->pool, b->device, "norm.partials", SHAPE((int64_t)n_blocks));
-    b->partials->persistent = true;
+    b->partials = new_kept_work_tensor(b->list->pool, b->device, "norm.partials", SHAPE((int64_t)n_blocks));
     for (int dp_rank = 0; dp_rank < mesh_of(b)->dp; dp_rank++) {
         struct tensor *part = new_view(b->list->pool, losses, "loss.part", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         if (rank_losses[dp_rank]->storage != losses)

@@ -1,7 +1,7 @@
 /* params.h - a model's sizes, and the table of its parameters, from which all that concerns parameters follows.
  *
- *     param[0] wte   param[1] wpe | param[2] h.0.attn.c_attn.weight ... | ... | ln_f.weight, ln_f.bias
- *     unit[0]                     | unit[1]: layer 0                    | ... | unit[n_units - 1]
+ *     items[0] wte   items[1] wpe | items[2] h.0.attn.c_attn.weight ... | ... | ln_f.weight, ln_f.bias
+ *     units[0]                    | units[1]: layer 0                   | ... | units[n_units - 1]
  *
  * Sizes and offsets are in elements, which are floats.  Implemented in params.c.
  *
@@ -51,7 +51,7 @@ struct unit {
     size_t elements;  /* elements of all its parameters, padding included */
     size_t n_decay;   /* elements of the parameters with weight decay, which come first, padding included */
     size_t n_counted; /* how many of the first elements this rank adds to the norm; the first rank adds the others */
-    int first_param, n_params; /* its parameters in the table: n_params of them, from param[first_param] on */
+    int first_param, n_params; /* its parameters in the table: n_params of them, from items[first_param] on */
 };
 
 struct params {

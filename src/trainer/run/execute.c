@@ -41,7 +41,7 @@ static void gather_waits(struct issue *issue)
 static void issue_now(const struct issue *issue)
 {
     const struct task *task = issue->task;
-    struct task_flight *flight = open_flight(issue->list, task, issue->iteration);
+    struct task_flight *flight = begin_flight(issue->list, task, issue->iteration);
     tell_issued(issue->list, task, flight);
     if (task->lane->device->is_host) {
         give_to_lane(new_job(issue, flight, run_host_task));

@@ -38,7 +38,7 @@ bool has_ended(const struct task_flight *flight) { return flight->done && event_
 
 /* ---- issuing ----------------------------------------------------------------------------------------------------- */
 
-struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration)
+struct task_flight *begin_flight(struct list *list, const struct task *task, uint32_t iteration)
 {
     struct task_instances *instances = &list->running->task_instances[task->index];
     struct task_flight *flight = &instances->flights[instances->issued % MOST_IN_FLIGHT];

@@ -54,7 +54,7 @@ cl_int event_status(cl_event event)
     return status;
 }
 
-void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status)
+_Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status)
 {
     char where[LAYER_AND_MICRO];
     fail(EXIT_FAILED, "%s %u of list %s: task %s%s on lane %s failed with %s (%d)", iteration_noun(list), iteration,

@@ -131,7 +131,7 @@ static void issue_late_copy(struct job *job, cl_int status)
 void issue_late(const struct issue *issue)
 {
     const struct task *task = issue->task;
-    struct task_flight *flight = open_flight(issue->list, task, issue->iteration);
+    struct task_flight *flight = begin_flight(issue->list, task, issue->iteration);
     give_to_lane(new_job(issue, flight, task->lane->device->is_host ? run_late : issue_late_copy));
 }
 

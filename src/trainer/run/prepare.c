@@ -28,7 +28,7 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 /* Each task has a kernel object of its own, so its arguments are set once. */
 static cl_kernel prepare_kernel(const struct task *task)
 {
-    cl_kernel kernel = make_kernel(task->lane->device, task->file, task->kernel);
+    cl_kernel kernel = new_kernel(task->lane->device, task->file, task->kernel);
     for (int i = 0; i < task->n_args; i++) {
         cl_int code = set_arg(task, kernel, (cl_uint)i);
         if (code != CL_SUCCESS)

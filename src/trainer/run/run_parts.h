@@ -8,7 +8,7 @@
  *
  * A *flight* is an instance that has been issued and is not retired yet:
  *
- *     issue     open_flight(), tell_issued()                      the instance is in flight, and among its lane's
+ *     issue     begin_flight(), tell_issued()                     the instance is in flight, and among its lane's
  *     look      nth_instance(), nth_flight(), has_ended()
  *     retire    note_end(), which calls tell_ended()              its times are known, and its place is free
  *
@@ -33,7 +33,7 @@ struct task_instances {                         /* the instances of one task */
 /* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
 /* A flight for an instance that is issued now, which is the last of its lane's.  The list owns it. */
-struct task_flight *open_flight(struct list *list, const struct task *task, uint32_t iteration);
+struct task_flight *begin_flight(struct list *list, const struct task *task, uint32_t iteration);
 
 /* Call it when the instance has ended: takes its times, if nobody has written them, and calls note_end().  If the task
  * might have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
@@ -158,7 +158,7 @@ struct job *new_forwarded_job(const struct issue *issue, struct task_flight *fli
 void add_foreign_events(struct job *job);
 
 /* Gives a forwarded job to the forwarder of its lane, with user events in the other contexts where tasks wait for the
- * run. */
+ * instance. */
 void forward_end(struct job *job);
 
 /* ---- late.c: tasks that may be skipped at the last moment -------------------------------------------------------- */

@@ -41,7 +41,7 @@ struct address_map {
     size_t widest; /* positions of the longest node in sets[] */
 };
 
-struct address_map *open_address_map(const struct arena *arena)
+struct address_map *new_address_map(const struct arena *arena)
 {
     struct address_map *map = allocate(1, sizeof *map);
     map->n_stretches = 1;
@@ -52,7 +52,7 @@ struct address_map *open_address_map(const struct arena *arena)
     return map;
 }
 
-void close_address_map(struct address_map *map)
+void free_address_map(struct address_map *map)
 {
     for (size_t i = 0; i < 2 * map->n_stretches; i++) {
         free(map->nodes[i].covered.ranges);

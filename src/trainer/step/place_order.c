@@ -29,12 +29,12 @@ static struct problem *place_life(struct arena *arena, struct address_map *map, 
 static struct problem *place_lives(struct arena *arena)
 {
     struct problem *problem = NULL;
-    struct address_map *map = open_address_map(arena);
+    struct address_map *map = new_address_map(arena);
     arena->n_slabs = 0;
     memset(arena->slab_bytes, 0, sizeof arena->slab_bytes);
     for (size_t i = 0; i < arena->n && !problem; i++)
         problem = place_life(arena, map, &arena->lives[i]);
-    close_address_map(map);
+    free_address_map(map);
     return problem;
 }
 

@@ -47,7 +47,7 @@ struct task *add_task(struct list *list, struct lane *lane, const char *name);
 
 /* ---- lives.c ----------------------------------------------------------------------------------------------------- */
 
-/* Adds to its arena each tensor that a list or all lists hold.  Returns the number of positions of all lists. */
+/* Adds every tensor that some list uses, or that persists, to the arena of its device.  Returns the number of positions of all lists. */
 size_t gather_lives(struct pool *pool, struct list *const *lists, size_t n, struct arena *arenas);
 
 /* ---- place_order.c ----------------------------------------------------------------------------------------------- */
@@ -59,8 +59,8 @@ struct problem *place_arena(struct arena *arena);
 /* ---- addresses.c ------------------------------------------------------------------------------------------------- */
 
 /* A map of the lives of an arena that have an address. */
-struct address_map *open_address_map(const struct arena *arena);
-void close_address_map(struct address_map *map);
+struct address_map *new_address_map(const struct arena *arena);
+void free_address_map(struct address_map *map);
 
 /* Gives the life the lowest address that is free for all of its time, and notes it in the map.  limit: the bytes of a
  * slab; no life lies across the border of two. */
@@ -70,6 +70,7 @@ void hold_lowest(struct address_map *map, struct life *life, size_t limit);
 
 /* Bytes of the device that this arena, and those before it, take. */
 size_t arena_bytes(const struct arena *arena);
+
 enum limit { LIMIT_OF_SLAB, LIMIT_OF_BUDGET };
 
 /* The problem that a tensor does not fit: it is larger than a slab may be, or it exceeds the budget together with the

@@ -69,6 +69,13 @@ struct tensor *new_work_tensor(struct pool *pool, struct device *device, const c
     return new_tensor(pool, &form);
 }
 
+struct tensor *new_kept_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape)
+{
+    struct tensor *tensor = new_work_tensor(pool, device, name, shape);
+    tensor->persistent = true;
+    return tensor;
+}
+
 struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like)
 {
     const struct tensor_form form = {
@@ -166,6 +173,7 @@ size_t count_elements(const struct tensor *tensor) { return tensor->bytes / ELEM
 
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {
+    /* Tensors that keep a copy of these bytes get the new ones too. */
     size_t at = tensor->storage->replica.begin + tensor->offset + begin; /* counted in the bytes of replica.of */
     for (struct tensor *other = tensor->storage->replica.of->extra.mirror.first; other;
          other = other->extra.mirror.next) {

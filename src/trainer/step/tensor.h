@@ -100,6 +100,9 @@ struct tensor *new_tensor(struct pool *pool, const struct tensor_form *form);
 /* One of floats, of the class MEM_WORK. */
 struct tensor *new_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape);
 
+/* The same, but it persists. */
+struct tensor *new_kept_work_tensor(struct pool *pool, struct device *device, const char *name, struct shape shape);
+
 /* A new tensor on that device: name, class, shape and bytes are those of `like`. */
 struct tensor *tensor_like(struct pool *pool, struct device *device, const struct tensor *like);
 

@@ -39,8 +39,7 @@ static void prepare_control(void *argument, const struct task *task, uint32_t it
 void add_control(struct trainer *trainer)
 {
     struct tensor *control =
-        new_work_tensor(trainer->pool, trainer->machine->host, "control.host", SHAPE(CONTROL_SIZE));
-    control->persistent = true;
+        new_kept_work_tensor(trainer->pool, trainer->machine->host, "control.host", SHAPE(CONTROL_SIZE));
     tag_role(trainer->train_list, ROLE_FEED);
     struct task *task = add_host(trainer->train_list, trainer->machine->host->lanes[LANE_FEED], "control.prepare",
                                  prepare_control, trainer);
@@ -63,8 +62,8 @@ struct tensor *new_loss_totals(struct trainer *trainer)
 {
     int n = trainer->mesh.dp;
     struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;
-    struct tensor *losses = new_work_tensor(trainer->pool, norm_device, "loss.totals", SHAPE((int64_t)n * UNIT_ALIGN));
-    losses->persistent = true; /* the gaps between the sums stay 0 */
+    struct tensor *losses = new_kept_work_tensor(trainer->pool, norm_device, "loss.totals",
+                                                 SHAPE((int64_t)n * UNIT_ALIGN)); /* the gaps between the sums stay 0 */
     trainer->rank_losses = allocate((size_t)n, sizeof *trainer->rank_losses);
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
@@ -101,8 +100,7 @@ void add_report(struct trainer *trainer)
 {
     int n = trainer->mesh.dp;
     struct device *host = trainer->machine->host;
-    struct tensor *totals = new_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
-    totals->persistent = true;
+    struct tensor *totals = new_kept_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
     tag_role(trainer->train_list, ROLE_REPORT);
     struct tensor **parts = allocate((size_t)n, sizeof *parts);
     struct transfers downloads = {.list = trainer->train_list, .on_host = totals, .context = NONE};
@@ -113,8 +111,7 @@ void add_report(struct trainer *trainer)
             new_view(trainer->pool, totals_on_host, "report.total", (size_t)dp_rank * UNIT_ALIGN, SHAPE(1));
         add_copy(trainer->train_list, total->device->lanes[LANE_DOWNLOAD], "report.loss", parts[dp_rank], total);
     }
-    struct tensor *verdict = new_work_tensor(trainer->pool, host, "report.verdict", SHAPE(VERDICT_SIZE));
-    verdict->persistent = true;
+    struct tensor *verdict = new_kept_work_tensor(trainer->pool, host, "report.verdict", SHAPE(VERDICT_SIZE));
     struct replica *norm_replica = &trainer->model->replicas[trainer->model->norm_rank];
     add_copy(trainer->train_list, norm_replica->device->lanes[LANE_DOWNLOAD], "report.norm", verdict,
              norm_replica->verdict);

@@ -41,7 +41,7 @@ const char *not_finite_advice(const struct trainer *trainer)
     return "try --clip 1, a smaller --lr or more --warmup; if the run began with --init, check that file";
 }
 
-void fail_model_not_finite(const struct trainer *trainer, uint32_t step, const char *parameter)
+_Noreturn void fail_model_not_finite(const struct trainer *trainer, uint32_t step, const char *parameter)
 {
     this_process->not_finite = true;
     if (parameter)
@@ -52,7 +52,7 @@ void fail_model_not_finite(const struct trainer *trainer, uint32_t step, const c
          not_finite_advice(trainer));
 }
 
-void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
+_Noreturn void fail_not_finite(struct trainer *trainer, uint32_t step, const struct result *result)
 {
     drain(trainer->train_list);
     tell_step_not_finite(trainer, step, result);

@@ -122,8 +122,7 @@ void build_sample(struct trainer *trainer)
     struct feed *feed = &trainer->sample_feed;
     trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
     trainer->sample_logits =
-        new_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
-    trainer->sample_logits->persistent = true;
+        new_kept_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     add_batch(trainer->sample_list, feed, prepare_sample);
     add_stages(&b, feed, 0, tapes);
     for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {

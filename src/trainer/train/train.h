@@ -174,7 +174,7 @@ void issue_step(struct trainer *trainer, uint32_t step);
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *trainer, uint32_t step);
 
-/* Retires runs that have ended.  true: the result of that step is there, so step_result() would return at once. */
+/* Retires instances that have ended.  true: the result of that step is there, so step_result() would return at once. */
 bool poll_result(struct trainer *trainer, uint32_t step);
 
 /* Ends the program, and names the task that first made something that is not finite, if a folder can tell it. */

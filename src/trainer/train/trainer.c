@@ -56,7 +56,7 @@ size_t lists_of(const struct trainer *trainer, struct list *all[MOST_LISTS])
     return n;
 }
 
-/* Sets the schedule of the learning rate, and from which batch a resumed run goes on. */
+/* Sets the schedule of the learning rate. */
 static void set_rate(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
@@ -69,7 +69,13 @@ static void set_rate(struct trainer *trainer)
     };
     fill_rate(&trainer->rate);
     check_rate(&trainer->rate);
-    if (settings->resumed) /* whole batches: no sequence is trained on twice */
+}
+
+/* Sets from which batch a resumed run goes on: whole batches, so that no sequence is trained on twice. */
+static void set_batches_ahead(struct trainer *trainer)
+{
+    const struct settings *settings = trainer->settings;
+    if (settings->resumed)
         trainer->batches_ahead =
             (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
 }
@@ -92,7 +98,7 @@ static void build_lists(struct trainer *trainer, unsigned wanted)
         tell_list_built(trainer, all[i]);
 }
 
-static void make_model(struct trainer *trainer, bool trains)
+static void set_model(struct trainer *trainer, bool trains)
 {
     const struct gradients gradients = {
         .dropped = trainer->mesh.zero >= 2 && trainer->micros == 1,
@@ -119,11 +125,13 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
     set_mesh(trainer);
     set_batch(trainer, wanted);
     make_feeds(trainer);
-    if (wanted & LIST_TRAIN)
+    if (wanted & LIST_TRAIN) {
         set_rate(trainer);
+        set_batches_ahead(trainer);
+    }
     tell_machine_opened(trainer);
     trainer->pool = new_pool(trainer->machine);
-    make_model(trainer, wanted & LIST_TRAIN);
+    set_model(trainer, wanted & LIST_TRAIN);
     build_lists(trainer, wanted);
     return trainer;
 }
