@@ -141,8 +141,8 @@ enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N
  * which is moved to element k * UNIT_ALIGN of `losses`; that of the norm's rank lies there already. */
 void release_updates(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses);
 
-/* Call it after each reduce_unit().  If release_updates() has been called, it adds the unit's blocks to the norm, updates
- * the unit, and sends the new parameters. */
+/* Call it after each reduce_unit().  If release_updates() has been called, it adds the unit's blocks to the norm,
+ * updates the unit, and sends the new parameters. */
 void update_if_released(struct builder *b, int unit);
 
 /* Call it when all units are reduced: adds the norm, and, unless they were released, the updates and what sends the

@@ -1,5 +1,5 @@
-/* optimizer.c - adds the updates: AdamW, and what sends the new parameters to all ranks.  Sums over ranks (reduce.c) and
- * the norm (norm.c) come before them.
+/* optimizer.c - adds the updates: AdamW, and what sends the new parameters to all ranks.  Sums over ranks (reduce.c)
+ * and the norm (norm.c) come before them.
  *
  * Every unit (a layer, the embedding, the final norm) is cut into as many shards as there are data-parallel ranks, on
  * borders of the norm's blocks; rank k owns shard k.  Per unit:
@@ -23,7 +23,7 @@
 
 /* ---- updates ----------------------------------------------------------------------------------------------------- */
 
-/* Adds AdamW on the shard of rank `owner_rank`, whose gradient is `sum`, with the state that the rank `at` has of it. */
+/* Adds AdamW on the shard of rank `owner_rank`, whose gradient is `sum`, with the state that rank `at` has of it. */
 static void update_shard(struct builder *b, struct coordinates at, int owner_rank, struct tensor *sum)
 {
     struct replica *replica = replica_of(b, at);

@@ -1,7 +1,8 @@
 /* reduce.c - gradients come together: those of groups of micro-batches, of a tied head, and of data-parallel ranks.
  *
  * The shards of a unit's gradient travel to the ranks that own them, in send_unit(), and reduce_unit() sums them.  The
- * two are apart, so that other tasks can be added between them.  All ranks of a tensor-parallel group have some parameters whole, and their gradients are made alike first.
+ * two are apart, so that other tasks can be added between them.  All ranks of a tensor-parallel group have some
+ * parameters whole, and their gradients are made alike first.
  */
 #include "model_parts.h"
 

@@ -47,7 +47,8 @@ struct task *add_task(struct list *list, struct lane *lane, const char *name);
 
 /* ---- lives.c ----------------------------------------------------------------------------------------------------- */
 
-/* Adds every tensor that some list uses, or that persists, to the arena of its device.  Returns the number of positions of all lists. */
+/* Adds every tensor that some list uses, or that persists, to the arena of its device.  Returns the number
+ * of positions of all lists. */
 size_t gather_lives(struct pool *pool, struct list *const *lists, size_t n, struct arena *arenas);
 
 /* ---- place_order.c ----------------------------------------------------------------------------------------------- */
