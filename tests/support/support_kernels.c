@@ -1,7 +1,7 @@
 /* support_kernels.c - one device in all shapes of the kernels, and running one kernel on it. */
 #include "support_kernels.h"
 
-#include "support_training.h"
+#include "trainer/model/model.h"
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 

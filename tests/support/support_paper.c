@@ -4,8 +4,8 @@
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
+#include "support_lists.h"
 #include "support_schedule.h"
-#include "support_training.h"
 
 #include <math.h>
 

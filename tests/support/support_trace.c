@@ -1,8 +1,6 @@
 /* support_trace.c - an example of a trace whose numbers are worked out by hand, and `yard trace` run on it. */
 #include "support_trace.h"
 
-#include "support_training.h"
-
 #include "child.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"

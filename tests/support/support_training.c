@@ -1,7 +1,7 @@
-/* support_training.c - lists that are checked, and trainers that train: settings, states, steps. */
+/* support_training.c - trainers that train: settings, states, steps. */
 #include "support_training.h"
 
-#include "planning/lists/lists.h"
+#include "support_lists.h"
 
 #include <math.h>
 
@@ -76,56 +76,6 @@ struct state read_whole_state(struct trainer *trainer)
     state.n_parameters = state.n;
     append_state(&state, trainer->model, KEPT_M, KEPT_ROLES);
     return state;
-}
-
-void expect_sound(const char *what, const struct list *list, const struct values *plain)
-{
-    struct problem *problem = verify_list(list, plain);
-    if (problem)
-        test_failed("%s: %s\n", what, problem->sentence);
-}
-
-void expect_wrong(const char *what, struct problem *problem, const char *part)
-{
-    if (!problem || !strstr(problem->sentence, part))
-        test_failed("%s: expected \"%s\", got: %s\n", what, part, problem ? problem->sentence : "nothing wrong");
-    free(problem);
-}
-
-size_t expect_waits_needed(struct list *list, size_t nth)
-{
-    size_t waits = 0;
-    for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < list->tasks[i]->n_edges; k++) {
-            struct edge *edge = &list->tasks[i]->edges[k];
-            if (!edge->needs_wait)
-                continue;
-            waits++;
-            if ((waits - 1) % nth != 0)
-                continue;
-            edge->needs_wait = false;
-            expect_wrong(list->tasks[i]->name, verify_list(list, NULL), "nothing orders them");
-            edge->needs_wait = true;
-        }
-    return waits;
-}
-
-void finish_list(struct list *list)
-{
-    must(place(list->pool, &list, 1, PLACE_TO_CHECK));
-    depend(list, ALL_EDGES);
-}
-
-struct list *read_list_text(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    char *text;
-    assert_at_least(vasprintf(&text, format, arguments), 0);
-    va_end(arguments);
-    struct list *list = read_list(write_file("list.txt", text, strlen(text)));
-    free(text);
-    return list;
 }
 
 struct trainer *open_training(struct settings *settings, unsigned lists)

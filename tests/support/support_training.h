@@ -1,8 +1,7 @@
-/* support_training.h - lists that are checked, and trainers that train: settings, states, steps. */
+/* support_training.h - trainers that train: settings, states, steps. */
 #ifndef SUPPORT_TRAINING_H
 #define SUPPORT_TRAINING_H
 
-#include "planning/proof/proof.h"
 #include "support.h"
 #include "trainer/train/train.h"
 
@@ -14,21 +13,6 @@ struct state { /* parameters of one rank, then Adam's m and v of all units */
 };
 struct state read_state(struct trainer *trainer, int rank); /* the caller frees the values */
 struct state read_whole_state(struct trainer *trainer);     /* the state of all ranks, as on one device */
-
-/* Fails unless verify_list() finds nothing wrong. */
-void expect_sound(const char *what, const struct list *list, const struct values *plain);
-
-/* Fails unless a proof has found this problem, in a sentence that contains `part`.  Frees it. */
-void expect_wrong(const char *what, struct problem *problem, const char *part);
-
-/* Fails if verify_list() accepts the list without one of its waits; every nth is tried.  Returns how many waits it has.
- *  */
-size_t expect_waits_needed(struct list *list, size_t nth);
-
-/* Gives addresses and edges to a list that was read or edited. */
-void finish_list(struct list *list);
-
-struct list *read_list_text(const char *format, ...) PRINTF_LIKE(1, 2); /* reads the step file with this text */
 
 /* Opens a trainer with random parameters and a train list that proves right. */
 struct trainer *open_training(struct settings *settings, unsigned lists);

@@ -2,7 +2,7 @@
 #include "support_view.h"
 
 #include "planning/predict/predict.h"
-#include "support_training.h"
+#include "support_lists.h"
 
 #include "planning/lists/lists.h"
 

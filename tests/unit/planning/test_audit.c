@@ -7,6 +7,7 @@
  *
  * To see it fail: in audit.c, let others_problem() find nothing.
  */
+#include "tests/support/support_lists.h"
 #include "tests/support/support_schedule.h"
 #include "tests/support/support_training.h"
 

@@ -10,9 +10,9 @@
  * The lists are small and written by hand, so that a reader sees what each verb must make of them.
  */
 #include "planning/pass/pass.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_schedule.h"
-#include "tests/support/support_training.h"
 
 /*     make    compute   a <- w         w persists; a, b and c have 2048 bytes
  *     left    compute   b <- a

@@ -9,6 +9,7 @@
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
 #include "techniques/recompute/recompute.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/pace/pace.h"

@@ -9,8 +9,8 @@
  * No OpenCL device is opened here.  test_simulate_times.c has more times that were worked out by hand.
  */
 #include "planning/predict/predict.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
-#include "tests/support/support_training.h"
 
 #include <math.h>
 

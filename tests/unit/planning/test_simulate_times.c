@@ -11,8 +11,8 @@
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
-#include "tests/support/support_training.h"
 
 #include <math.h>
 

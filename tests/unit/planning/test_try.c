@@ -9,8 +9,8 @@
 #include "planning/pass/pass.h"
 #include "planning/predict/predict.h"
 #include "planning/search/search.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
-#include "tests/support/support_training.h"
 
 #include <math.h>
 #include <sys/resource.h>

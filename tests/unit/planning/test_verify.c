@@ -11,9 +11,9 @@
  */
 #include "planning/lists/lists.h"
 #include "planning/pass/edit.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_schedule.h"
-#include "tests/support/support_training.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
 

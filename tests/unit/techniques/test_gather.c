@@ -12,6 +12,7 @@
 #include "planning/pass/uses.h"
 #include "planning/predict/plan.h"
 #include "tests/support/support.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_training.h"
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */

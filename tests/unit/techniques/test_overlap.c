@@ -14,6 +14,7 @@
  */
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"

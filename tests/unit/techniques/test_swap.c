@@ -13,6 +13,7 @@
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/plan.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"

@@ -11,7 +11,6 @@
  */
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
-#include "tests/support/support_training.h"
 #include "trainer/file/file.h"
 
 #include <math.h>

@@ -13,9 +13,9 @@
  *     YARD_CASES=N build/tests/test_swap_plans      N random chains
  */
 #include "planning/lists/lists.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
-#include "tests/support/support_training.h"
 
 #include <math.h>
 

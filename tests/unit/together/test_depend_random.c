@@ -13,8 +13,8 @@
  */
 #include "planning/pass/uses.h"
 #include "planning/predict/predict.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_schedule.h"
-#include "tests/support/support_training.h"
 
 #include <time.h>
 

@@ -12,7 +12,6 @@
 #include "cl/shared.h" /* brings: SIDE_CPU, SIDE_DEVICE */
 #include "planning/pass/edit.h"
 #include "tests/support/support_schedule.h"
-#include "tests/support/support_training.h"
 #include "tools/pace/pace.h"
 #include "tools/watch/watch.h"
 #include "trainer/run/run_parts.h"

@@ -17,6 +17,7 @@
  *     YARD_GRID=16 build/tests/test_grid      meshes of up to 16 devices
  */
 #include "tests/support/support.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_training.h"
 
 #include <math.h>

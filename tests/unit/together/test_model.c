@@ -13,7 +13,6 @@
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
 #include "tests/support/support.h"
-#include "tests/support/support_training.h"
 #include "trainer/model_files/model_files.h"
 
 #include <math.h>

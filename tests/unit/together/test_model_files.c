@@ -13,9 +13,9 @@
 #include "planning/lists/lists.h"
 #include "techniques/checkpoint/checkpoint.h"
 #include "tests/support/support_state.h"
-#include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"
 #include "trainer/model_files/model_files.h"
+#include "trainer/train/train.h"
 
 /* ---- a GPT-2 as others write it ---------------------------------------------------------------------------------- */
 

@@ -11,9 +11,9 @@
  * what the list needs: it is a byte less, or half of that.
  */
 #include "planning/lists/lists.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_schedule.h"
-#include "tests/support/support_training.h"
 
 #include <time.h>
 

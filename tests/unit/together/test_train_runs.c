@@ -12,7 +12,6 @@
  */
 #include "planning/trace/trace.h"
 #include "tests/support/support.h"
-#include "tests/support/support_training.h"
 #include "trainer/file/file.h"
 
 #include <math.h>

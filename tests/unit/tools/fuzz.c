@@ -12,10 +12,10 @@
 #include "techniques/checkpoint/files.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_state.h"
-#include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"
 #include "tools/tokens/bpe.h"
 #include "trainer/cmd/cmd.h"
+#include "trainer/train/train.h"
 
 #include <ctype.h>
 #include <inttypes.h>

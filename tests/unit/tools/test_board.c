@@ -13,7 +13,7 @@
 #include "planning/predict/predict.h"
 #include "planning/proof/proof.h"
 #include "tests/support/support.h"
-#include "tests/support/support_training.h"
+#include "tests/support/support_lists.h"
 #include "tools/board/board.h"
 #include "trainer/file/file.h"
 

@@ -10,9 +10,9 @@
  */
 #include "techniques/checkpoint/files.h"
 #include "tests/support/support_state.h"
-#include "tests/support/support_training.h"
 #include "tools/ckpt/model_forms.h"
 #include "trainer/model_files/model_files.h"
+#include "trainer/train/train.h"
 
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 

@@ -12,6 +12,7 @@
  * random.  schedules.sh trains by them while tasks are delayed.
  */
 #include "planning/lists/lists.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_training.h"
 #include "tools/schedule/schedule.h"

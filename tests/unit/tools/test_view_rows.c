@@ -10,7 +10,7 @@
  */
 #include "planning/lists/lists.h"
 #include "planning/predict/predict.h"
-#include "tests/support/support_training.h"
+#include "tests/support/support_lists.h"
 #include "tests/support/support_view.h"
 
 #include <math.h>

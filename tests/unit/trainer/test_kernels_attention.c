@@ -9,7 +9,8 @@
  * Inputs are normal numbers that depend only on a seed.
  */
 #include "tests/support/support_kernels.h"
-#include "tests/support/support_training.h"
+#include "trainer/model/model.h"
+#include "trainer/run/run.h"
 
 ALWAYS(machines_open) { open_shapes(); }
 

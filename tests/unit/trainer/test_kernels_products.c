@@ -10,7 +10,8 @@
  * Operands are normal numbers that depend only on a seed.  Sizes are odd, or lie around the borders of a tile.
  */
 #include "tests/support/support_kernels.h"
-#include "tests/support/support_training.h"
+#include "trainer/model/model.h"
+#include "trainer/run/run.h"
 
 #include <clblast_c.h>
 #include <math.h>

@@ -10,8 +10,8 @@
  * To see it fail: in norm.cl, end the sum over parts a round early: part > 1.
  */
 #include "tests/support/support_kernels.h"
-#include "tests/support/support_training.h"
 #include "trainer/base/embedded.h"
+#include "trainer/model/model.h"
 
 #include <math.h>
 
