@@ -272,7 +272,7 @@ char *small_state(const char *name)
     char *path = copy_string(temp_path(name));
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.tp = 2, .zero = 1});
     remove_folder(path);
-    write_random_state(path, &small_config, &mesh, 3, 1, 5);
+    write_random_state(path, &small_config, &mesh, 3, 1, SMALL_SEED);
     free_mesh(&mesh);
     return path;
 }

@@ -62,7 +62,9 @@ void write_snapshot(const char *path, const struct config *config, const struct 
 
 extern const struct config small_config;
 
-/* A checkpoint of that model as step 3 of session 1, on tp=2, with the values of seed 5; the caller frees its path. */
+enum { SMALL_SEED = 5 }; /* the seed of the values of small_state() */
+
+/* A checkpoint of that model as step 3 of session 1, on tp=2; the caller frees its path. */
 char *small_state(const char *name);
 
 /* Writes the folder's manifest anew from `text`, in which the first `old` becomes `new`, with a hash that fits. */

@@ -103,7 +103,7 @@ TEST(older_manifests_are_read)
     struct checkpoint *checkpoint = open_checkpoint(folder);
     assert_int_equal(checkpoint->run_id, 0);
     assert_string_equal(checkpoint->program, "");
-    expect_state(checkpoint, 5);
+    expect_state(checkpoint, SMALL_SEED);
     expect_yard(EXIT_OK, "not known, session 1; written by an older yard", "ckpt ls '%s'", folder);
     expect_yard(EXIT_OK, "yard cannot tell whether one run wrote both", "ckpt diff '%s' '%s'", folder, folder);
     free_checkpoint(checkpoint);

@@ -42,12 +42,33 @@ TEST(a_state_is_cut_anew)
     free(saved);
 }
 
+/* A copy of h.0.attn.c_attn.weight's values: 24 rows of 8 floats, q's, k's and v's.  Of each of these, rank 0 has the
+ * first 4 rows and rank 1 the last 4. */
+static void expect_copy_of_qkv(const json_t *copy, size_t number)
+{
+    size_t section = number / 2, rank = number % 2, half = 4 * 8 * sizeof(float);
+    assert_close(number_at(copy, "from_rank"), (double)rank, 0);
+    assert_close(number_at(copy, "from_offset"), (double)(section * half), 0);
+    assert_close(number_at(copy, "to_offset"), (double)((2 * section + rank) * half), 0);
+    assert_close(number_at(copy, "bytes"), (double)half, 0);
+}
+
 TEST(a_plan_says_what_would_be_read)
 {
     char *saved = small_state("planned");
     const char *other = temp_path("other");
     expect_yard(EXIT_USAGE, "use tp=2", "ckpt reshard '%s' '%s' --mesh tp=3 --plan", saved, other);
-    expect_yard(EXIT_OK, "\"from_offset\": 0", "ckpt reshard '%s' '%s' --plan --json", saved, other);
+    const json_t *copies = json_at(yard_json("ckpt reshard '%s' '%s' --plan --json", saved, other), "copies");
+    size_t found = 0;
+    for (size_t i = 0; i < json_array_size(copies); i++) {
+        const json_t *copy = json_array_get(copies, i);
+        bool is_qkv = strcmp(text_at(copy, "tensor"), "h.0.attn.c_attn.weight") == 0;
+        if (!is_qkv || strcmp(text_at(copy, "role"), "value") != 0)
+            continue;
+        expect_copy_of_qkv(copy, found);
+        found++;
+    }
+    assert_int_equal(found, 6);
     free(saved);
 }
 
@@ -109,34 +130,63 @@ TEST(a_folder_is_verified_whole)
     free_mesh(&mesh);
 }
 
-/* A file or folder is not replaced by one of another kind, and a checkpoint takes nothing more. */
-TEST(nothing_else_is_replaced)
+static void expect_precious(const char *path)
 {
-    char *saved = small_state("kept");
-    char *file = lasting("%s-file", saved);
-    char *bin = lasting("%s.bin", saved);
-    char *other = lasting("%s-other.bin", saved), *within = lasting("%s/x", saved);
-    char *odd = lasting("%s-\377", saved), *slash = lasting("%s-slash/", saved);
+    size_t n;
+    char *text = read_whole(path, &n);
+    assert_string_equal(text, "precious");
+    free(text);
+}
+
+TEST(a_file_of_another_kind_is_not_replaced)
+{
+    char *saved = small_state("beside");
+    char *file = lasting("%s-file", saved), *bin = lasting("%s.bin", saved);
     overwrite(file, "precious", 8);
-    overwrite(other, "precious", 8);
+    overwrite(bin, "precious", 8);
     expect_yard(EXIT_IO, "a file of that name is in the way", "ckpt reshard '%s' '%s'", saved, file);
     expect_yard(EXIT_IO, "a file of that name is in the way", "ckpt export '%s' '%s'", saved, file);
-    expect_yard(EXIT_USAGE, "is a file of another kind", "ckpt export '%s' '%s'", saved, other);
+    expect_yard(EXIT_USAGE, "is a file of another kind", "ckpt export '%s' '%s'", saved, bin);
+    expect_precious(file);
+    expect_precious(bin);
+    free(saved);
+}
+
+TEST(nothing_is_added_to_a_checkpoint)
+{
+    char *saved = small_state("whole");
+    char *within = lasting("%s/x", saved);
     expect_yard(EXIT_USAGE, "is a checkpoint, to which nothing is added", "ckpt export '%s' '%s'", saved, within);
     expect_yard(EXIT_USAGE, "is a checkpoint, to which nothing is added", "ckpt reshard '%s' '%s'", saved, within);
     expect_yard(EXIT_USAGE, "is a checkpoint, to which nothing is added", "train --model tiny --save '%s'", saved);
-    expect_yard(EXIT_OK, "llm.c's form", "ckpt export '%s' '%s'", saved, bin);
-    expect_yard(EXIT_OK, "llm.c's form", "ckpt export '%s' '%s'", saved, bin);
-    expect_yard(EXIT_OK, "Hugging", "ckpt export '%s' '%s-hf/'", saved, saved);
-    make_folder(slash);
-    expect_yard(EXIT_OK, "written, in", "ckpt reshard '%s' '%s'", saved, slash);
-    expect_yard(EXIT_OK, "kept-?\"", "ckpt reshard --json '%s' '%s'", saved, odd);
     struct outcome outcome = run_child(check_checkpoint, saved);
-    size_t n;
-    char *text = read_whole(file, &n);
     assert_int_equal(outcome.code, EXIT_OK);
-    assert_string_equal(text, "precious");
-    free(text);
+    free(saved);
+}
+
+TEST(an_export_replaces_the_one_before)
+{
+    char *saved = small_state("twice-exported");
+    for (int i = 0; i < 2; i++)
+        expect_yard(EXIT_OK, "llm.c's form", "ckpt export '%s' '%s.bin'", saved, saved);
+    free(saved);
+}
+
+TEST(the_name_of_a_new_folder_may_end_in_a_slash)
+{
+    char *saved = small_state("slashed");
+    char *there = lasting("%s-there/", saved);
+    make_folder(there);
+    expect_yard(EXIT_OK, "Hugging", "ckpt export '%s' '%s-hf/'", saved, saved);
+    expect_yard(EXIT_OK, "written, in", "ckpt reshard '%s' '%s'", saved, there);
+    free(saved);
+}
+
+/* The byte 0xFF is in no text of UTF-8. */
+TEST(a_name_that_is_no_text_is_printed_as_one)
+{
+    char *saved = small_state("odd");
+    expect_yard(EXIT_OK, "odd-?\"", "ckpt reshard --json '%s' '%s-\377'", saved, saved);
     free(saved);
 }
 
@@ -208,7 +258,7 @@ TEST(both_exports_have_the_same_parameters)
     ours = transpose_conv1d(&qkv, ours, FILE_TO_OURS);
     expect_same_bits("qkvw", ours, theirs, n);
     for (size_t i = 0; i < n; i++) /* it is tensor 6 of the checkpoint */
-        assert_close(theirs[i], state_value(5, 6, i), 0);
+        assert_close(theirs[i], state_value(SMALL_SEED, 6, i), 0);
     assert_int_equal(read_config(file, 0).heads, 2);
     assert_int_equal(read_config(bin, 0).vocab, 9);
     expect_small_config(lasting("%s/config.json", hf));
