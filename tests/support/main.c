@@ -7,7 +7,9 @@
  */
 #include "child.h"
 #include "trainer/base/array.h" /* brings: COMPARE */
+#include "trainer/base/text.h"
 
+#include <limits.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -43,7 +45,14 @@ struct cases cases_of(int few, int all)
 int number_from(const char *variable, int usual)
 {
     const char *text = getenv(variable);
-    return text ? atoi(text) : usual;
+    int64_t number;
+    if (!text)
+        return usual;
+    if (!parse_int(text, &number) || number < 0 || number > INT_MAX) {
+        fprintf(stderr, "%s=%s: expected a whole number\n", variable, text);
+        exit(99);
+    }
+    return (int)number;
 }
 
 /* ---- what a test takes ------------------------------------------------------------------------------------------- */
