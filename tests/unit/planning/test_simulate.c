@@ -144,9 +144,12 @@ static void longest_paths(const struct list *list, const double *seconds, int st
     for (int node = 0; node < steps * n; node++) {
         const struct task *task = list->tasks[node % n];
         double start = 0; /* not before the host opens the iteration, which it does after all earlier ones */
-        for (int i = 0; i <= node / n; i++)
-            start = fmax(
-                start, fmax(i >= 2 ? computed[i - 2] : 0, i >= MOST_IN_FLIGHT ? iteration_end[i - MOST_IN_FLIGHT] : 0));
+        for (int i = 0; i <= node / n; i++) {
+            if (i >= ISSUED_AHEAD)
+                start = fmax(start, computed[i - ISSUED_AHEAD]);
+            if (i >= MOST_IN_FLIGHT)
+                start = fmax(start, iteration_end[i - MOST_IN_FLIGHT]);
+        }
         if (last[task->lane->index] != NONE)
             start = fmax(start, span[last[task->lane->index]].end);
         for (size_t e = 0; e < task->n_edges; e++) {
