@@ -317,13 +317,17 @@ TEST(damaged_files_are_refused)
         memcpy(bytes, &damage[i].value, MIN(damage[i].size, sizeof damage[i].value));
         expect_damage(patched("damaged.trace", damage[i].at, bytes, damage[i].size));
     }
+    free_trace(trace);
+}
+
+TEST(a_number_of_records_whose_bytes_wrap_is_refused)
+{
     uint64_t huge = UINT64_MAX, head = UINT64_MAX / 40 + 2; /* head * 40, its bytes, is a small number modulo 2^64 */
-    const char *path = patched("damaged.trace", HEADER(capacity), &huge, sizeof huge);
+    const char *path = patched("wraps.trace", HEADER(capacity), &huge, sizeof huge);
     int fd = open(path, O_WRONLY);
     assert_int_equal(pwrite(fd, &head, sizeof head, HEADER(head)), sizeof head);
     close(fd);
     expect_damage(path);
-    free_trace(trace);
 }
 
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */

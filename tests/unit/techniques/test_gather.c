@@ -71,7 +71,9 @@ TEST(layers_are_gathered_ahead)
         gathered++;
     }
     assert_int_equal(first, 1);
-    assert_int_equal(gathered, 20); /* forward and backward of 8 layers and of the last norm; the embedding; the head */
+    size_t layers = (size_t)trainer->model->params->config.layers;
+    size_t last_norm = 1, embedding = 1, head = 1;
+    assert_int_equal(gathered, 2 * (layers + last_norm) + embedding + head); /* 2: forward and backward */
     free_uses(uses);
     free_trainer(trainer);
 }
@@ -144,7 +146,8 @@ static void expect_only_shards(bool apart)
         assert_true(task->accesses[0].tensor->storage->replica.is_shard);
         updates++;
     }
-    assert_at_least(updates, 7); /* 4 units in 2 shards, of which a small one is empty */
+    int shards = trainer->model->params->n_units * trainer->mesh.dp;
+    assert_at_least(updates, shards - 1); /* a small one is empty */
     for (size_t i = 0; i < trainer->pool->n; i++) {
         const struct tensor *tensor = trainer->pool->tensors[i];
         if (tensor->persistent && tensor->class == MEM_PARAMETERS)

@@ -162,6 +162,7 @@ TEST(holes_and_overlaps_have_no_plan)
 static void expect_same_folders(const char *found, const char *expected)
 {
     DIR *folder = opendir(found);
+    assert_non_null(folder);
     for (const struct dirent *dirent; (dirent = readdir(folder));)
         if (dirent->d_name[0] != '.') {
             char *ours = lasting("%s/%s", found, dirent->d_name), *theirs = lasting("%s/%s", expected, dirent->d_name);

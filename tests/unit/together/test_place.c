@@ -226,7 +226,7 @@ CASE(over_host_budget)
     must(finish_lists(pool, &list, 1));
 }
 
-/* Two thirds of the memory for each of two that share it. */
+/* Two that share a memory of 24,000 bytes need a little over half of it each: 12,288 bytes. */
 CASE(shared_memory)
 {
     struct machine *machine = open_one();
