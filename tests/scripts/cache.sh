@@ -13,9 +13,12 @@ export YARD_CACHE= # none yet
 # "step 1/2  loss 5.5352  norm  2.960  lr 1.0e-03  2.9 ms" is kept up to the norm, and the lines of the validation and
 # the sample are kept whole.
 short_run() { # FILE: the numbers of a short run, without its times, go there
-    "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$TMP/err" &&
-        [ ! -s "$TMP/err" ] &&
-        sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
+    if ! "$YARD" train --model tiny --steps 2 --val-batches 1 --sample-tokens 4 >"$1.out" 2>"$1.err" ||
+        [ -s "$1.err" ]; then
+        cp "$1.err" "$TMP/err" # is printed below a check that fails
+        return 1
+    fi
+    sed -n 's/^\(step.*\)  lr.*/\1/p; /validation/p; /^sample/,$p' "$1.out" >"$1"
 }
 has_same_numbers() { # a start gives the numbers of the first one, and says nothing else
     short_run "$TMP/now" && cmp -s "$TMP/now" "$TMP/reference"
