@@ -13,8 +13,8 @@
 #                               COMMAND with the words of a short training and these options, to which --steps belongs:
 #                               `train_by yard --steps 3`, `train_by start --steps 100000000 --log "$TMP/log"`
 #
-# A script that has started a training with --log "$TMP/log" waits by `within 600 has_trained`.  When the script ends,
-# so does the run.
+# A script that has started a training with --log "$TMP/log" waits by `check "$name: it trains" within 600 has_trained`.
+# When the script ends, so does the run.
 trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null' EXIT
 
 train_by() { # COMMAND OPTIONS...

@@ -8,12 +8,14 @@
 # looks at how it ended and what it left:
 #
 #     train_by start --steps 100000000 --log "$TMP/log" --save "$TMP/folder"
-#     within 600 has_trained                    waits up to 600 s for the log to have step 9
+#     check 'SIGINT: it trains' within 600 has_trained
+#                                               waits up to 600 s for the log to have step 9
 #     kill -INT "$child"
 #     ended 'SIGINT' 130 ', saved'              two checks: the exit code, and a part of the sentence
 #     only_whole 'SIGINT' "$TMP/folder"         nothing half-written is left
 #
-# Each case is a function; the end of this file calls them.  To add one, do the same with another kill, file or limit.
+# Each case is a function; the end of this file calls them.  NAME is what the names of a case's checks begin with.  To add
+# a case, do the same with another kill, file or limit.
 #
 # To see it fail: in publish_folder.c, let remove_stray_folders() pass over all that it finds.
 . tests/lib/helpers.sh
@@ -34,14 +36,13 @@ only_whole() { # NAME FOLDER: checks that it holds checkpoints and the model, an
 # first step, in a step, with a snapshot, and during an evaluation.
 
 # Tens of millions of first values take a while: the signal comes before they are there.
-signal_before_the_first_step() {
+signal_before_the_first_step() { # NAME
     train_by start --steps 100000000 --channels 1024 --save "$TMP/set-up"
-    within 600 [ -d "$TMP/set-up" ]
+    check "$1: the run begins before it" within 600 [ -d "$TMP/set-up" ]
     kill -INT "$child"
-    name='a signal before the first step'
-    ended "$name" 130 'yard: interrupted'
-    check "$name: no step was made" lacks '^step  *1/' "$TMP/out"
-    check "$name: nothing is saved" is_empty "$TMP/set-up"
+    ended "$1" 130 'yard: interrupted'
+    check "$1: no step was made" lacks '^step  *1/' "$TMP/out"
+    check "$1: nothing is saved" is_empty "$TMP/set-up"
 }
 
 # Under nohup this script ignores SIGHUP, and so do its children: the last digit of the mask is odd then.
@@ -52,7 +53,7 @@ signals_of_each_kind() {
     esac
     for signal in $signals; do
         train_by start --steps 100000000 --log "$TMP/log" --save "$TMP/$signal"
-        within 600 has_trained
+        check "SIG$signal: the run trains before it" within 600 has_trained
         kill "-$signal" "$child"
         ended "SIG$signal" 130 ', saved'
         only_whole "SIG$signal" "$TMP/$signal"
@@ -61,44 +62,42 @@ signals_of_each_kind() {
     done
 }
 
-signal_with_a_snapshot() {
+signal_with_a_snapshot() { # NAME
     train_by start --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
-    within 600 has_stored
+    check "$1: a snapshot is stored before it" within 600 has_stored
     kill -INT "$child"
-    name='a signal with --snapshot'
-    ended "$name" 130 '; the newest snapshot is of step '
-    check "$name: the command that resumes is printed" grep -qx \
+    ended "$1" 130 '; the newest snapshot is of step '
+    check "$1: the command that resumes is printed" grep -qx \
         "it goes on with: $YARD train --resume $TMP/run.snap --snapshot $TMP/run.snap --log $TMP/log" "$TMP/err"
-    check "$name: the writes under way were finished" yard ckpt verify "$TMP/run.snap"
-    check "$name: the run is resumed" \
+    check "$1: the writes under way were finished" yard ckpt verify "$TMP/run.snap"
+    check "$1: the run is resumed" \
         yard train --resume "$TMP/run.snap" --snapshot "$TMP/run.snap" --log "$TMP/log" --steps 1 --warmup 0
-    check "$name: the resumed run says that nothing is left to train" \
+    check "$1: the resumed run says that nothing is left to train" \
         grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
 }
 
 # An evaluation that has begun is interrupted and has no loss.  This one takes many times as long as the sleep below,
 # which begins when step 9 is in the log: nothing but a line to print stands between the two.
-signal_during_an_evaluation() {
-    name='a signal during an evaluation'
+signal_during_an_evaluation() { # NAME
     met='the evaluation after step 9 was interrupted, and has no loss'
     for copy in 1 2 3 4 5 6 7 8; do
         cat data/gallery/*.sh tests/*/*.sh README.md tutorials/*.md
     done >"$TMP/long.txt"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation" \
         --val-data "$TMP/long.txt"
-    within 600 has_trained
+    check "$1: the run trains before it" within 600 has_trained
     sleep 1
     kill -INT "$child"
-    ended "$name" 130 'yard: interrupted'
-    only_whole "$name" "$TMP/evaluation"
-    check "$name: a sentence says that it was interrupted" grep -q "$met" "$TMP/err"
-    check "$name: the log has no loss of it" lacks val_loss "$TMP/log"
-    check "$name: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
+    ended "$1" 130 'yard: interrupted'
+    only_whole "$1" "$TMP/evaluation"
+    check "$1: a sentence says that it was interrupted" grep -q "$met" "$TMP/err"
+    check "$1: the log has no loss of it" lacks val_loss "$TMP/log"
+    check "$1: the step before it is saved" grep -q 'interrupted after step 9, saved' "$TMP/err"
 }
 
 signal_to_sample() {
     start sample --from "$TMP/INT" --count 1000000
-    within 600 [ -s "$TMP/out" ]
+    check 'a signal to yard sample: a text is printed before it' within 600 [ -s "$TMP/out" ]
     kill -TERM "$child"
     ended 'a signal to yard sample' 130 'yard: interrupted'
 }
@@ -110,13 +109,12 @@ ignore_hup() {
     trap '' HUP
     exec "$YARD" "$@"
 }
-signal_that_is_ignored() {
-    name='a SIGHUP that the parent ignores (nohup)'
+signal_that_is_ignored() { # NAME
     train_by start_nohup --steps 200 --log "$TMP/log"
-    within 600 has_trained
+    check "$1: the run trains before it" within 600 has_trained
     kill -HUP "$child"
     wait "$child"
-    exit_code "$name is ignored" $? 0
+    exit_code "$1 is ignored" $? 0
 }
 
 # ---- descriptors and limits ------------------------------------------------------------------------------------------
@@ -129,15 +127,14 @@ closed_descriptors() {
     check 'no progress gets into the trace of a run with descriptors 0 to 2 closed' yard trace summary "$TMP/trace"
 }
 
-cut_trace() {
+cut_trace() { # NAME
     train_by yard --steps 400 --save "$TMP/untraced"
     train_by start --steps 400 --log "$TMP/log" --trace "$TMP/cut.trace" --save "$TMP/cut"
-    within 600 has_trained
+    check "$1: the run trains first" within 600 has_trained
     : >"$TMP/cut.trace"
-    name='a trace that somebody cuts'
-    ended "$name" 0 'the trace was cut by another program'
-    check "$name: that is said once" said_times 1 'the trace was cut' "$TMP/err"
-    check "$name: training comes to the same" cmp -s "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors"
+    ended "$1" 0 'the trace was cut by another program'
+    check "$1: that is said once" said_times 1 'the trace was cut' "$TMP/err"
+    check "$1: training comes to the same" cmp -s "$TMP/cut/model.safetensors" "$TMP/untraced/model.safetensors"
 }
 
 # (A plan for a described machine starts no driver, which might have files of its own to write.)
@@ -181,8 +178,8 @@ is_saving() { # FOLDER: a checkpoint is half-written there
 }
 strays_of_a_killed_run() {
     train_by start --steps 100000000 --save-every 1 --log "$TMP/log" --save "$TMP/strays"
-    within 600 has_trained
-    within 600 is_saving "$TMP/strays"
+    check 'a run that is killed later: it trains' within 600 has_trained
+    check 'a run that is killed later: it is saving' within 600 is_saving "$TMP/strays"
     kill -KILL "$child"
     wait "$child" 2>/dev/null
     : >"$TMP/strays/model.safetensors.tmp-$child"
@@ -219,12 +216,12 @@ missing_steps() { # the log has a line for each step from 1 on; has_trained() ha
     awk '$0 != NR { print "line " NR " is of step " $0 }' "$TMP/steps"
 }
 
-other_writers() {
+other_writers() { # NAME: of the run that goes on
     check 'a run saves a checkpoint that others want to rewrite' train_by yard --steps 2 --save "$TMP/old"
     mkdir "$TMP/live"
     train_by start --steps 100000000 --log "$TMP/log" --trace "$TMP/live.trace" --save "$TMP/live" \
         --snapshot "$TMP/live.snap"
-    within 600 has_trained
+    check "$1: it trains" within 600 has_trained
     mv "$TMP/err" "$TMP/live.err" # the run goes on writing there; `err` is now of other commands
 
     train_by busy --steps 2 --log "$TMP/log"
@@ -242,14 +239,13 @@ other_writers() {
     check 'many may write to /dev/null' train_by yard --steps 2 --log /dev/null
     mv "$TMP/live.err" "$TMP/err"
     kill -INT "$child"
-    name='the run that went on'
-    ended "$name" 130 ', saved'
-    only_whole "$name" "$TMP/live"
-    same "$name: its log begins with its description" "$(head -c 8 "$TMP/log")" '{"run":{'
-    finds_nothing "$name: its log has every step" missing_steps
-    check "$name: its log can be drawn" yard plot "$TMP/log"
-    check "$name: its trace can be read" yard trace summary "$TMP/live.trace"
-    check "$name: its snapshot is sound" yard ckpt verify "$TMP/live.snap"
+    ended "$1" 130 ', saved'
+    only_whole "$1" "$TMP/live"
+    same "$1: its log begins with its description" "$(head -c 8 "$TMP/log")" '{"run":{'
+    finds_nothing "$1: its log has every step" missing_steps
+    check "$1: its log can be drawn" yard plot "$TMP/log"
+    check "$1: its trace can be read" yard trace summary "$TMP/live.trace"
+    check "$1: its snapshot is sound" yard ckpt verify "$TMP/live.snap"
 }
 
 log_to_a_pipe() {
@@ -279,35 +275,32 @@ loses_log() { # NAME CODE: three checks of a run that has ended with that code
     check "$1: that is all that is said" said_times 1 '^yard: ' "$TMP/err"
 }
 
-full_disk_under_the_log() {
+full_disk_under_the_log() { # NAME
     if [ -c /dev/full ]; then
-        name='a full disk under the log'
         train_by yard --steps 3 --log /dev/full --save "$TMP/full"
-        loses_log "$name" $?
-        only_whole "$name" "$TMP/full"
-        check "$name: what is saved is sound" yard ckpt verify "$TMP/full"
+        loses_log "$1" $?
+        only_whole "$1" "$TMP/full"
+        check "$1: what is saved is sound" yard ckpt verify "$TMP/full"
     fi
 }
 
-log_without_a_reader() {
+log_without_a_reader() { # NAME
     mkfifo "$TMP/left"
     head -n 3 "$TMP/left" >"$TMP/read" &
     reader=$!
-    name='a log whose reader goes away'
     train_by yard --steps 9 --log "$TMP/left" --save "$TMP/unread"
-    exit_code "$name: the exit code is 4" $? 4
+    exit_code "$1: the exit code is 4" $? 4
     wait $reader
-    check "$name: a warning says that nobody reads it" \
+    check "$1: a warning says that nobody reads it" \
         grep -q 'warning: cannot write the log .*nobody reads it any more' "$TMP/err"
-    check "$name: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
+    check "$1: the run goes on to its last step" [ -d "$TMP/unread/step-9" ]
 }
 
-log_of_a_run_that_goes_on() {
-    name='a run that stops and goes on'
-    check "$name: it stops" train_by yard --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
-    check "$name: it goes on" \
+log_of_a_run_that_goes_on() { # NAME
+    check "$1: it stops" train_by yard --steps 60 --save "$TMP/goes-on" --stop-after 30 --log "$TMP/whole.log"
+    check "$1: it goes on" \
         train_by yard --resume "$TMP/goes-on" --save "$TMP/goes-on" --stop-after 60 --log "$TMP/whole.log"
-    check "$name: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
+    check "$1: its log has all 60 steps" said_times 60 '"loss"' "$TMP/whole.log"
 }
 
 # A log that is some lines short of a limit on files, which the driver's own ones keep far below.  Shells do not agree
@@ -328,65 +321,63 @@ log_that_is_cut_short() {
     same 'a log that is cut short: it ends with the end of a line' "$(tail -c 1 "$TMP/short.log")" ''
 }
 
-files_that_are_removed() {
+files_that_are_removed() { # NAME
     rm -f "$TMP/short.log"
     train_by start --steps 3000 --log "$TMP/log" --snapshot "$TMP/gone.snap" --trace "$TMP/gone.trace"
-    within 600 has_stored
+    check "$1: a snapshot is stored first" within 600 has_stored
     rm -f "$TMP/log" "$TMP/gone.snap" "$TMP/gone.trace"
-    name='files that are removed while they are written'
-    ended "$name" 4 'gone.snap was removed, renamed or replaced by another program'
-    check "$name: no snapshot counts as stored" grep -q '^snapshots   0 stored' "$TMP/out"
-    check "$name: the log is named" grep -q 'log: it was removed while it was written' "$TMP/err"
-    check "$name: the trace is named" grep -q 'gone.trace was removed while it was written' "$TMP/err"
-    check "$name: there is one warning for each" said_times 3 warning "$TMP/err"
+    ended "$1" 4 'gone.snap was removed, renamed or replaced by another program'
+    check "$1: no snapshot counts as stored" grep -q '^snapshots   0 stored' "$TMP/out"
+    check "$1: the log is named" grep -q 'log: it was removed while it was written' "$TMP/err"
+    check "$1: the trace is named" grep -q 'gone.trace was removed while it was written' "$TMP/err"
+    check "$1: there is one warning for each" said_times 3 warning "$TMP/err"
 }
 
 # ---- what is somebody else's -----------------------------------------------------------------------------------------
 
 # A run replaces the checkpoints that an earlier one left in its folder, and keeps the user's files of them.
 
-files_of_the_user() {
+files_of_the_user() { # NAME
     train_by yard --steps 2 --save "$TMP/anew"
     echo notes >"$TMP/anew/step-2/mine.txt"
     mkdir "$TMP/anew/step-2/plots"
-    name='files of the user in an old checkpoint'
-    check "$name: a run saves another one beside it" train_by yard --steps 3 --save "$TMP/anew"
-    check "$name: it says where they are now" grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
-    check "$name: they are in the folder that it names" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
+    check "$1: a run saves another one beside it" train_by yard --steps 3 --save "$TMP/anew"
+    check "$1: it says where they are now" grep -q "the rest is in $TMP/anew/step-2.kept-[0-9]* now" "$TMP/err"
+    check "$1: they are in the folder that it names" grep -qx notes "$TMP"/anew/step-2.kept-*/mine.txt
 
     mv "$TMP"/anew/step-2.kept-* "$TMP/anew/rest"
     echo notes >"$TMP/anew/step-3/mine.txt"
-    check "$name: a new checkpoint takes its place" train_by yard --steps 3 --save "$TMP/anew"
-    check "$name: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
+    check "$1: a new checkpoint takes its place" train_by yard --steps 3 --save "$TMP/anew"
+    check "$1: they are kept then too" grep -qx notes "$TMP"/anew/step-3.kept-*/mine.txt
 
     files=$(ls -A "$TMP/anew" | sed 's/kept-.*/kept/' | tr '\n' ' ')
-    same "$name: nothing else is left beside the checkpoints" \
+    same "$1: nothing else is left beside the checkpoints" \
         "$files" 'model.safetensors rest step-3 step-3.kept '
     files=$(ls -A "$TMP/anew/rest" | tr '\n' ' ')
-    same "$name: nothing else is left of the old checkpoint" "$files" 'mine.txt plots '
+    same "$1: nothing else is left of the old checkpoint" "$files" 'mine.txt plots '
 }
 
 # ---- all of them -----------------------------------------------------------------------------------------------------
 
-signal_before_the_first_step
+signal_before_the_first_step 'a signal before the first step'
 signals_of_each_kind
-signal_with_a_snapshot
-signal_during_an_evaluation
+signal_with_a_snapshot 'a signal with --snapshot'
+signal_during_an_evaluation 'a signal during an evaluation'
 signal_to_sample
-signal_that_is_ignored
+signal_that_is_ignored 'a SIGHUP that the parent ignores (nohup)'
 closed_descriptors
-cut_trace
+cut_trace 'a trace that somebody cuts'
 limit_on_files
 full_disk_under_kernels
 folder_of_a_run
 strays_of_a_killed_run
-other_writers
+other_writers 'the run that goes on'
 log_to_a_pipe
 log_to_stdout
-full_disk_under_the_log
-log_without_a_reader
-log_of_a_run_that_goes_on
+full_disk_under_the_log 'a full disk under the log'
+log_without_a_reader 'a log whose reader goes away'
+log_of_a_run_that_goes_on 'a run that stops and goes on'
 log_that_is_cut_short
-files_that_are_removed
-files_of_the_user
+files_that_are_removed 'files that are removed while they are written'
+files_of_the_user 'files of the user in an old checkpoint'
 finish
