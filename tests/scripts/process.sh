@@ -14,8 +14,8 @@
 #     ended 'SIGINT' 130 ', saved'              two checks: the exit code, and a part of the sentence
 #     only_whole 'SIGINT' "$TMP/folder"         nothing half-written is left
 #
-# Each case is a function; the end of this file calls them.  NAME is what the names of a case's checks begin with.  To add
-# a case, do the same with another kill, file or limit.
+# Each case is a function; the end of this file calls them.  NAME is what the names of a case's checks begin with.  To
+# add a case, do the same with another kill, file or limit.
 #
 # To see it fail: in publish_folder.c, let remove_stray_folders() pass over all that it finds.
 . tests/lib/helpers.sh
