@@ -33,13 +33,8 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
 fi
 
 user=root folder=/ # who runs commands inside of the root, and where
-# The first inner sh has the root as $0, and as $1, $2 and $3 the command, the user and the folder.
 inside() { # COMMAND: in the root, as a newcomer's shell would run it
-    unshare --mount --pid --fork --kill-child sh -c '
-        mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" &&
-            exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot --userspec="$2:" "$0" \
-                sh -c "HOME=~$2; export HOME; cd $3 && $1"' \
-        "$root" "$1" "$user" "$folder"
+    unshare --mount --pid --fork --kill-child tests/machines/distro_inside.sh "$root" "$user" "$folder" "$1"
 }
 
 copy() { # FROM FOLDER: what is committed of FROM goes into that folder of the root
@@ -51,7 +46,7 @@ follow_dockerfile() { # its steps, one on each line
     while read -r instruction words; do
         case $instruction in
         '' | '#'* | FROM | CMD) ;;
-        RUN) say "$words" 'inside "$words"' || return ;;
+        RUN) say "$words" inside "$words" || return ;;
         USER) user=$words ;;
         WORKDIR)
             folder=$words
@@ -64,13 +59,15 @@ follow_dockerfile() { # its steps, one on each line
     done <Dockerfile
 }
 
-say() { # NAME COMMAND: runs it into the log, and prints a line of how it went; its exit code
+say() { # NAME WORDS...: runs WORDS into the log, and prints a line of how that went; its exit code
+    step=$1
+    shift
     start=$(date +%s)
-    echo "==== $1" >>"$log"
-    eval "$2" >>"$log" 2>&1 </dev/null
+    echo "==== $step" >>"$log"
+    "$@" >>"$log" 2>&1 </dev/null
     code=$?
     seconds=$(($(date +%s) - start))
-    printf '%-9s %-14.14s %2d min %02d s   exit code %d   %s\n' "$release" "$1" \
+    printf '%-9s %-14.14s %2d min %02d s   exit code %d   %s\n' "$release" "$step" \
         $((seconds / 60)) $((seconds % 60)) $code "$(grep -E '^[0-9]+ passed, ' "$log")"
     return $code
 }
@@ -79,7 +76,7 @@ rm -rf --one-file-system "$root"
 mkdir -p "$roots"
 : >"$log"
 say debootstrap \
-    'debootstrap --variant=minbase "$release" "$root" "$mirror" /usr/share/debootstrap/scripts/sid' || exit 1
+    debootstrap --variant=minbase "$release" "$root" "$mirror" /usr/share/debootstrap/scripts/sid || exit 1
 if [ -n "${DOCKER:-}" ]; then
     if ! follow_dockerfile; then
         tail -n 5 "$log"
@@ -88,15 +85,15 @@ if [ -n "${DOCKER:-}" ]; then
 else
     folder=/root/trainyard
     copy . "$folder"
-    say 'install make' "inside 'apt-get install -y --no-install-recommends make'" || exit 1
-    say 'make deps' "inside 'make deps'" || exit 1
+    say 'install make' inside 'apt-get install -y --no-install-recommends make' || exit 1
+    say 'make deps' inside 'make deps' || exit 1
 fi
 failed=0
 for command in 'make demo' 'make test'; do
     if [ -n "${QUICK:-}" ]; then
         command='make demo STEPS=40'
     fi
-    say "$command" "inside '$command'" || failed=1
+    say "$command" inside "$command" || failed=1
     if [ -n "${QUICK:-}" ]; then
         break
     fi
