@@ -96,10 +96,10 @@ names_in_column() { # COLUMN: the names of the packages for $missing in that col
 }
 
 list_needed() { # those of $missing without which nothing goes on
-    for need in $missing; do
+    for needed in $missing; do
         case " $optional " in
-        *" $need "*) ;;
-        *) echo "$need" ;;
+        *" $needed "*) ;;
+        *) echo "$needed" ;;
         esac
     done
 }
@@ -121,9 +121,9 @@ no_package() { # WHY
 
 # ---- what is wanted, and is it there? --------------------------------------------------------------------------------
 
-# Sets only_name and may_install: yes or no; wanted; optional, which are those of $wanted that nothing fails without;
-# and by_hand, the command that installs them.
-read_words() { # [install|name] NEED...
+# only_name and may_install are yes or no; by_hand is the command that installs what is missing; optional are those of
+# $wanted that nothing fails without.
+read_words() { # [install|name] NEED...; sets: only_name, may_install, by_hand, wanted, optional
     only_name=no
     may_install=no
     by_hand='make deps'
@@ -174,9 +174,9 @@ describe_missing() { # SENTENCE
 
 # ---- the package manager ---------------------------------------------------------------------------------------------
 
-# Sets `install`, its command; `names`, what it calls what is missing; `as_root`, whether only root may call it; and
-# `update`, what brings the lists of packages up to date, if a command of its own does.
-find_manager() {
+# install is its command; names are what it calls what is missing; as_root is yes where only root may call it; update is
+# what brings the lists of packages up to date, if a command of its own does.
+find_manager() { # sets: install, names, as_root, update
     as_root=yes
     update=
     if command -v apt-get >/dev/null; then
@@ -207,8 +207,8 @@ can_answer() { # is there someone to say yes?
     [ -t 2 ] && (: </dev/tty) 2>/dev/null
 }
 
-# Sets `ask`: yes, no or impossible; `through_sudo`: yes or no; and `how`, what is said of who must install it.
-choose_asking() {
+# ask is yes, no or impossible; through_sudo is yes or no; how is what is said of who must install it.
+choose_asking() { # sets: ask, through_sudo, how
     ask=no
     through_sudo=no
     how=

@@ -86,6 +86,7 @@ refuse_train() { # CODE PART OPTIONS...
 }
 
 refuse_train_with() { # VARIABLES CODE PART OPTIONS...
+    # These are no names of refuse_with(): a variable of sh belongs to the whole script, and both functions set theirs.
     in_environment=$1 ends_with=$2 says=$3
     shift 3
     # shellcheck disable=SC2086 # words

@@ -14,7 +14,7 @@ done
 # shellcheck disable=SC2086 # paths of scripts
 finds_nothing 'functions of scripts say what they set for others' \
     awk -f tests/style/sets.awk tests/*/*.sh tutorials/labs/*.sh tutorials/labs/lib/*.sh \
-    data/gallery/*.sh $graders
+    data/gallery/*.sh src/make/*.sh $graders
 
 command -v shellcheck >/dev/null || skip_all 'shellcheck finds nothing in the scripts' 'shellcheck is not installed'
 
