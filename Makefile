@@ -27,7 +27,7 @@ YARD  = yard
 .DEFAULT_GOAL = $(YARD)
 
 # Files that all builds in this tree share are in build/.  A build elsewhere, whose BUILD begins with / or ../, has its
-# own: this tree may be read-only.
+# own: this tree may be read-only.  So SHARED is build where BUILD is build/clang, and /tmp/x where BUILD is /tmp/x.
 SHARED = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
 
 # Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.
@@ -77,7 +77,8 @@ endif
 # The target becomes what a command prints, and keeps its time where that is as before.
 IF_CHANGED = src/make/if_changed.sh $@
 
-# LINKED holds the value of WITHOUT that the program was linked with: another value links anew.
+# LINKED holds the value of WITHOUT that the program was linked with: another value links anew.  It is
+# build/linkedyard, and build/linked-tmp-yard where YARD is /tmp/yard.
 LINKED = $(BUILD)/linked$(subst /,-,$(YARD))
 $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	@echo "link     $@"
@@ -176,9 +177,9 @@ WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
 TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
 # Tests that are scripts: those of `make test`, and all others.  A right change of src/ must pass `make test`: what
 # compares the sources with other files of the project, such as labs.sh with the labs' patches, is among the others.
+IN_PARTS = tests/pages/walk.sh # a script of which `make test` runs a part, and `make check` the rest; so do programs
 SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs) tests/pages/pages.sh $(IN_PARTS)
 LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
-IN_PARTS = tests/pages/walk.sh # a script of which `make test` runs a part, and `make check` the rest; so do programs
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
@@ -240,7 +241,8 @@ deps: ## Looks for the packages again, and installs what is missing.
 
 C_FILES = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
 format: ## Puts the sources into the project's layout, with clang-format 14.
-	clang-format -i $(C_FILES)
+	@echo "format   $(words $(C_FILES)) files"
+	$(Q)clang-format -i $(C_FILES)
 
 PROGRAMS = yard yard-core yard-debug yard-asan yard-tsan
 clean: ## Removes build/ and the programs here.  A folder of BUILD= may have other files: it stays.
