@@ -4,7 +4,12 @@
 #
 #     The edge comes from `note_touch()` in         gives      PAGE depend.c note_touch()
 #     `depend.c`.  `struct when` of `when.h` says              PAGE when.h struct when
-#     which steps.
+#     which steps.  In `swap_parts.h`, `struct gap`         PAGE swap_parts.h struct gap
+#     describes a gap, and `struct fate` says               PAGE swap_parts.h struct fate
+#     what is done about it.
+#
+# A sentence that begins with "In `FILE`," is read only if a name, or "the function", follows the comma: in other such
+# sentences the reader is told to write something new.
 
 FNR == 1 { tell() }
 /^$/ { tell() }
@@ -15,14 +20,33 @@ FNR == 1 { tell() }
 }
 END { tell() }
 
-function tell(   found, name) { # all of the paragraph's
-    while (match(paragraph, /`((struct |enum )?[a-z_0-9]+|[a-z_0-9]+\(\)`?,?)`? (in|of) `[a-z_0-9\/]+\.(c|h|cl)`/)) {
-        found = substr(paragraph, RSTART + 1, RLENGTH - 2)
-        paragraph = substr(paragraph, RSTART + RLENGTH)
+function tell() { # all of the paragraph's
+    tell_sentences(paragraph)
+    tell_phrases(paragraph)
+    paragraph = ""
+}
+
+function tell_sentences(text,   sentence, file, rest) { # "In `FILE`, `NAME` ... `NAME`."
+    while (match(text, /In `[a-z_0-9\/]+\.(c|h|cl)`, (the functions? )?`[^.;:]*/)) {
+        sentence = substr(text, RSTART + 4, RLENGTH - 4)
+        text = substr(text, RSTART + RLENGTH)
+        file = sentence
+        sub(/`.*/, "", file)
+        rest = substr(sentence, length(file) + 2)
+        while (match(rest, /`(struct |enum )?[a-z_0-9]+(\(\))?`/)) {
+            print page, file, substr(rest, RSTART + 1, RLENGTH - 2)
+            rest = substr(rest, RSTART + RLENGTH)
+        }
+    }
+}
+
+function tell_phrases(text,   found, name) { # "`NAME` in `FILE`", "`NAME` of `FILE`"
+    while (match(text, /`((struct |enum )?[a-z_0-9]+|[a-z_0-9]+\(\)`?,?)`? (in|of) `[a-z_0-9\/]+\.(c|h|cl)`/)) {
+        found = substr(text, RSTART + 1, RLENGTH - 2)
+        text = substr(text, RSTART + RLENGTH)
         name = found
         sub(/`.*/, "", name)
         sub(/.*`/, "", found)
         print page, found, name
     }
-    paragraph = ""
 }
