@@ -124,7 +124,7 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 /* Do the passes make the same list with larger budgets?  Or another one, which may need more again? */
 enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 
-/* The folder that predicts (struct planning_parts, below): it looks at the list before and after each pass. */
+/* The folder that predicts (struct planning_parts, above): it looks at the list before and after each pass. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
     /* Bytes and time of the list as it is.  The caller frees it with free_outlook(). */
