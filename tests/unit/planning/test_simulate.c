@@ -11,6 +11,7 @@
 #include "planning/predict/predict.h"
 #include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
+#include "trainer/train/train.h"
 
 #include <math.h>
 

@@ -14,6 +14,7 @@
 #include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_schedule.h"
+#include "trainer/train/train.h"
 
 /* ---- lists that were broken on purpose --------------------------------------------------------------------------- */
 

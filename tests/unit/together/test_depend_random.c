@@ -15,6 +15,7 @@
 #include "planning/predict/predict.h"
 #include "tests/support/support_lists.h"
 #include "tests/support/support_schedule.h"
+#include "trainer/train/train.h"
 
 #include <time.h>
 
