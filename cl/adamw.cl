@@ -16,10 +16,11 @@
  * The host writes `control` (enum control_word in shared.h) for every step.  It computes in double precision what
  * follows from other words, because 1 - 0.999f in float is already wrong in the fifth digit:
  *
- *     CONTROL_CORRECTION1         1 - beta1^t              CONTROL_DECAY                   1 - lr * weight_decay
- *     CONTROL_CORRECTION2         1 - beta2^t              CONTROL_STEP_SIZE               lr / correction1
- *     CONTROL_ONE_MINUS_BETA1     1 - beta1                CONTROL_INV_SQRT_CORRECTION2    1 / sqrt(correction2)
- *     CONTROL_ONE_MINUS_BETA2     1 - beta2                CONTROL_CLIP                    0 for none
+ *     CONTROL_ONE_MINUS_BETA1     1 - beta1          CONTROL_STEP_SIZE               lr / (1 - beta1^t)
+ *     CONTROL_ONE_MINUS_BETA2     1 - beta2          CONTROL_INV_SQRT_CORRECTION2    1 / sqrt(1 - beta2^t)
+ *     CONTROL_DECAY               1 - lr * weight_decay
+ *
+ * CONTROL_CLIP is 0 for none.
  *
  * norm_finish writes `verdict` (enum verdict_word).  `side`, unless it is NULL, says where the update runs this time
  * (side_bit in shared.h).

@@ -39,20 +39,16 @@ struct gemm_strides {
 
 /* The control block: what changes from step to step, written by the host before each step (see adamw.cl). */
 enum control_word {
-    CONTROL_LR,
     CONTROL_BETA1,
     CONTROL_BETA2,
     CONTROL_EPS,
-    CONTROL_WEIGHT_DECAY,
-    CONTROL_CORRECTION1,
-    CONTROL_CORRECTION2,
     CONTROL_CLIP,
     CONTROL_ONE_MINUS_BETA1,
     CONTROL_ONE_MINUS_BETA2,
     CONTROL_DECAY,
     CONTROL_STEP_SIZE,
     CONTROL_INV_SQRT_CORRECTION2,
-    CONTROL_SIZE = 16
+    CONTROL_SIZE = 16 /* the words after these stay 0 */
 };
 
 /* An update that may run on either side: on which this time, and whether it was the other one before. */

@@ -1,5 +1,6 @@
 /* reference.c - every kernel of cl/ once more, in plain C; reference.h says how exact each one is. */
 #include "reference.h"
+#include "cl/shared.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -286,7 +287,7 @@ void ref_norm_finish(float *state, const float *partial, int n_blocks, const flo
         lost = (next - sum) - term;
         sum = next;
     }
-    float norm = sqrtf(sum), clip = control[7];
+    float norm = sqrtf(sum), clip = control[CONTROL_CLIP];
     state[0] = norm;
     state[1] = clip > 0 && norm > clip ? clip / norm : 1.0f;
     if (!isfinite(norm))
@@ -300,35 +301,32 @@ void ref_control(float *control, double lr, double beta1, double beta2, double e
 {
     double correction1 = 1 - pow(beta1, t);
     double correction2 = 1 - pow(beta2, t);
-    memset(control, 0, 16 * sizeof *control);
-    control[0] = (float)lr;
-    control[1] = (float)beta1;
-    control[2] = (float)beta2;
-    control[3] = (float)eps;
-    control[4] = (float)weight_decay;
-    control[5] = (float)correction1;
-    control[6] = (float)correction2;
-    control[7] = (float)clip;
-    control[8] = (float)(1 - beta1);
-    control[9] = (float)(1 - beta2);
-    control[10] = (float)(1 - lr * weight_decay);
-    control[11] = (float)(lr / correction1);
-    control[12] = (float)(1 / sqrt(correction2));
+    memset(control, 0, CONTROL_SIZE * sizeof *control);
+    control[CONTROL_BETA1] = (float)beta1;
+    control[CONTROL_BETA2] = (float)beta2;
+    control[CONTROL_EPS] = (float)eps;
+    control[CONTROL_CLIP] = (float)clip;
+    control[CONTROL_ONE_MINUS_BETA1] = (float)(1 - beta1);
+    control[CONTROL_ONE_MINUS_BETA2] = (float)(1 - beta2);
+    control[CONTROL_DECAY] = (float)(1 - lr * weight_decay);
+    control[CONTROL_STEP_SIZE] = (float)(lr / correction1);
+    control[CONTROL_INV_SQRT_CORRECTION2] = (float)(1 / sqrt(correction2));
 }
 
-void ref_adamw(float *p, float *m, float *v, const float *g, const float *control, const float *state, int n,
+void ref_adamw(float *p, float *m, float *v, const float *g, const float *control, const float *verdict, int n,
                int n_decay)
 {
-    float scale = state[1];
-    float beta1 = control[1];
-    float beta2 = control[2];
-    float eps = control[3];
-    float one_minus_beta1 = control[8], one_minus_beta2 = control[9];
-    float decay = control[10];
-    float step_size = control[11];
-    float inv_sqrt_correction2 = control[12];
+    float scale = verdict[VERDICT_SCALE];
+    float beta1 = control[CONTROL_BETA1];
+    float beta2 = control[CONTROL_BETA2];
+    float eps = control[CONTROL_EPS];
+    float one_minus_beta1 = control[CONTROL_ONE_MINUS_BETA1];
+    float one_minus_beta2 = control[CONTROL_ONE_MINUS_BETA2];
+    float decay = control[CONTROL_DECAY];
+    float step_size = control[CONTROL_STEP_SIZE];
+    float inv_sqrt_correction2 = control[CONTROL_INV_SQRT_CORRECTION2];
 
-    if (state[2] != 0)
+    if (verdict[VERDICT_HALTED] != 0)
         return;
     for (int i = 0; i < n; i++) {
         float gi = g[i] * scale;

@@ -48,7 +48,7 @@ EXACT void ref_norm_finish(float *state, const float *partial, int n_blocks, con
 /* Fills the 16 control slots of AdamW step t = 1, 2, ... as cl/adamw.cl describes them. */
 void ref_control(float *control, double lr, double beta1, double beta2, double eps, double weight_decay, double clip,
                  int t);
-EXACT void ref_adamw(float *p, float *m, float *v, const float *g, const float *control, const float *state, int n,
+EXACT void ref_adamw(float *p, float *m, float *v, const float *g, const float *control, const float *verdict, int n,
                      int n_decay);
 
 EXACT void ref_add(float *out, const float *a, const float *b, int n);

@@ -226,7 +226,7 @@ void print_top(FILE *out, struct table *table, size_t ms_column)
 static json_t *cell_json(const struct column *column, const struct cell *cell)
 {
     if (column->kind == CELL_TEXT)
-        return cell->text ? json_string(cell->text) : json_null();
+        return text_json(cell->text);
     if (column->kind == CELL_COUNT && isfinite(cell->number))
         return json_integer((json_int_t)cell->number);
     return number_json(cell->number);

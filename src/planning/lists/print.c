@@ -1,5 +1,6 @@
 /* print.c - a list and its memory, for people and as JSON. */
 #include "lists.h"
+#include "trainer/base/json.h"
 
 const char *budget_rule(const struct machine *machine)
 {
@@ -218,7 +219,7 @@ static json_t *edge_json(const struct edge *edge)
     json_t *json = json_object();
     json_object_set_new(json, "from", json_integer((json_int_t)edge->producer));
     json_object_set_new(json, "previous_step", json_boolean(edge->previous));
-    json_object_set_new(json, "kind", json_string(edge->kind == EDGE_REUSE ? "reuse" : "data"));
+    json_object_set_new(json, "kind", text_json(edge->kind == EDGE_REUSE ? "reuse" : "data"));
     json_object_set_new(json, "wait", json_boolean(edge->needs_wait));
     return json;
 }
@@ -228,9 +229,9 @@ static json_t *access_json(const struct access *access)
     static const char *const modes[] = {"none", "read", "write", "both"};
     const struct tensor *tensor = access->tensor;
     json_t *json = json_object();
-    json_object_set_new(json, "tensor", json_string(tensor->name));
-    json_object_set_new(json, "mode", json_string(modes[access->mode]));
-    json_object_set_new(json, "device", json_string(tensor->device->id));
+    json_object_set_new(json, "tensor", text_json(tensor->name));
+    json_object_set_new(json, "mode", text_json(modes[access->mode]));
+    json_object_set_new(json, "device", text_json(tensor->device->id));
     json_object_set_new(json, "slab", json_integer(tensor->storage->slab));
     json_object_set_new(json, "address", json_integer((json_int_t)(tensor->storage->address + tensor->offset)));
     json_object_set_new(json, "bytes", json_integer((json_int_t)tensor->bytes));
@@ -246,10 +247,10 @@ static json_t *task_json(const struct task *task, size_t number)
         json_array_append_new(accesses, access_json(&task->accesses[i]));
     json_t *json = json_object();
     json_object_set_new(json, "index", json_integer((json_int_t)number));
-    json_object_set_new(json, "task", json_string(task->name));
+    json_object_set_new(json, "task", text_json(task->name));
     json_object_set_new(json, "layer", json_integer(task->layer));
     json_object_set_new(json, "micro", json_integer(task->micro));
-    json_object_set_new(json, "lane", json_string(task->lane->name));
+    json_object_set_new(json, "lane", text_json(task->lane->name));
     json_object_set_new(json, "flops", json_real(task->flops));
     json_object_set_new(json, "bytes", json_integer((json_int_t)task->bytes));
     json_object_set_new(json, "edges", edges);
@@ -262,7 +263,7 @@ static json_t *list_json(const struct list *list)
     json_t *tasks = json_array();
     for (size_t i = 0; i < list->n; i++)
         json_array_append_new(tasks, task_json(list->tasks[i], i));
-    return json_pack("{s:s, s:o}", "list", list->name, "tasks", tasks);
+    return json_pack("{s:o, s:o}", "list", text_json(list->name), "tasks", tasks);
 }
 
 /* The bytes that a list holds on the nth device at the peak, by class and together. */
@@ -285,7 +286,7 @@ json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n)
         json_t *peak = json_object();
         for (size_t i = 0; i < n; i++)
             json_object_set_new(peak, lists[i]->name, peak_json(lists[i], nth));
-        json_array_append_new(memory, json_pack("{s:s, s:I, s:o}", "device", device->id, "budget",
+        json_array_append_new(memory, json_pack("{s:o, s:I, s:o}", "device", text_json(device->id), "budget",
                                                 (json_int_t)device->budget, "peak", peak));
     }
     return json_pack("{s:o, s:o}", "lists", described, "memory", memory);

@@ -24,7 +24,7 @@ void report_fact(struct pass_report *report, char *fact)
 {
     if (!report->facts)
         report->facts = json_array();
-    json_array_append_new(report->facts, json_string(fact));
+    json_array_append_new(report->facts, text_json(fact));
     free(fact);
 }
 
@@ -62,8 +62,10 @@ json_t *reports_json(const struct pass_report *reports, size_t n)
 {
     json_t *list = json_array();
     for (const struct pass_report *report = reports; report < reports + n; report++) {
-        json_t *entry = json_pack("{s:s, s:b, s:s}", "pass", report->pass->name, "declined", report->declined, "reason",
-                                  report->reason);
+        json_t *entry = json_object();
+        set_json_text(entry, "pass", report->pass->name);
+        set_json_truth(entry, "declined", report->declined);
+        set_json_text(entry, "reason", report->reason); /* it may quote a path, which need not be UTF-8 */
         if (report->facts)
             json_object_set(entry, "facts", report->facts);
         json_object_update(entry, report->fields);

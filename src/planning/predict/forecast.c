@@ -11,7 +11,7 @@
 
 /* Makes a list like this one in its present order, with tasks of its own on the same tensors: it is placed, ordered and
  * simulated, but not run.  *original: the list's own tasks by position, which the caller frees. */
-static struct list *make_draft(const struct list *list, struct task ***original)
+static struct list *new_draft_of(const struct list *list, struct task ***original)
 {
     struct list *draft = new_list(list->pool, list->name);
     struct task **tasks = tasks_in_order(list, &draft->n);
@@ -107,7 +107,7 @@ static struct forecast make_forecast(const struct list *list, const struct costs
 {
     struct forecast forecast = {.period = NAN, .alone = NAN};
     struct simulation *simulation = NULL;
-    struct list *draft = make_draft(list, &forecast.tasks);
+    struct list *draft = new_draft_of(list, &forecast.tasks);
     struct machine *machine = list->pool->machine;
     struct device *limits = lift_limits(machine, machine->n_devices + 1);
     struct tensor *tensors = copy_tensors(list->pool);

@@ -161,7 +161,7 @@ static json_t *lists_json(const struct trace *trace)
 {
     json_t *lists = json_array();
     for (uint32_t i = 0; i < trace->header.n_lists; i++)
-        json_array_append_new(lists, json_string(trace->header.list[i]));
+        json_array_append_new(lists, text_json(trace->header.list[i]));
     return lists;
 }
 
@@ -170,9 +170,9 @@ static json_t *head_json(const struct trace *trace, const struct trace_steps *st
                          size_t n_back)
 {
     json_t *head = json_object();
-    json_object_set_new(head, "model", json_string(trace->header.model));
-    json_object_set_new(head, "kind", json_string(trace_kind_name(trace)));
-    json_object_set_new(head, "list", json_string(trace->header.list[steps->list]));
+    json_object_set_new(head, "model", text_json(trace->header.model));
+    json_object_set_new(head, "kind", text_json(trace_kind_name(trace)));
+    json_object_set_new(head, "list", text_json(trace->header.list[steps->list]));
     json_object_set_new(head, "lists", lists_json(trace));
     json_object_set_new(head, "records", json_integer((json_int_t)trace->n_records));
     json_object_set_new(head, "unfinished", json_integer((json_int_t)trace->n_unfinished));

@@ -213,7 +213,7 @@ static void compare_training(struct trainer *trainer)
              checkpoint->vector, vector);
 }
 
-struct checkpoint *make_checkpoint(const struct trainer *trainer, uint32_t step)
+struct checkpoint *new_checkpoint(const struct trainer *trainer, uint32_t step)
 {
     struct checkpoint *checkpoint = allocate(1, sizeof *checkpoint);
     checkpoint->step = step;
@@ -250,7 +250,7 @@ static void save_training(struct trainer *trainer, uint32_t step, bool first)
 {
     const struct settings *settings = trainer->settings;
     bool begins = first && !settings->resumed; /* a resumed run keeps the checkpoints that it was resumed from */
-    struct checkpoint *checkpoint = make_checkpoint(trainer, step);
+    struct checkpoint *checkpoint = new_checkpoint(trainer, step);
     make_folder(settings->save);
     save_checkpoint(trainer->model, settings->save, checkpoint);
     if (begins || checkpoint_options.keep != KEEP_ALL)

@@ -31,7 +31,7 @@ extern const struct hooks checkpoint_hooks;
 
 /* A checkpoint of the run as it is after that step, without its pieces.  The caller frees it with
  * free_checkpoint(). */
-struct checkpoint *make_checkpoint(const struct trainer *trainer, uint32_t step);
+struct checkpoint *new_checkpoint(const struct trainer *trainer, uint32_t step);
 
 const json_t *recorded_options(const struct trainer *trainer); /* as the run's checkpoints have them; the run's own */
 

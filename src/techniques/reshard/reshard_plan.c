@@ -58,7 +58,7 @@ static struct problem *uncovered_problem(const struct side *side, size_t at)
                        first < at ? "more than one has" : "none has", first, tensor_elements(side->tensor));
 }
 
-static struct side new_side(const struct kept_tensor *tensor, const char *where)
+static struct side make_side(const struct kept_tensor *tensor, const char *where)
 {
     return (struct side){.tensor = tensor, .where = where, .done = allocate(tensor->n, sizeof(size_t))};
 }
@@ -99,7 +99,7 @@ static struct problem *walk_tensor(struct side sides[2], struct copies *plan)
 struct problem *plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where,
                             struct copies *plan)
 {
-    struct side sides[] = {new_side(from, where), new_side(to, "where it goes to")};
+    struct side sides[] = {make_side(from, where), make_side(to, "where it goes to")};
     *plan = (struct copies){.from = from, .to = to};
     struct problem *problem = walk_tensor(sides, plan);
     free(sides[0].done);

@@ -76,7 +76,7 @@ uint64_t payload_bytes(const struct state_range *range); /* what the payload tak
 struct snapfile_writer; /* a file that is being written */
 
 /* Opens the file for this plan, with room for all slots, so that a full disk fails here.  checkpoint: as
- * make_checkpoint() makes it; its step and samples are those at which the run begins.  A file whose layout and
+ * new_checkpoint() makes it; its step and samples are those at which the run begins.  A file whose layout and
  * options are the same is taken over, and its newest commit stays readable until a newer one is durable.  Beside any
  * other snapshot a new file is made, which takes its name when it has a durable commit.  The plan may go when this
  * returns, but not its slots.

@@ -130,7 +130,7 @@ void start_snapshots(struct trainer *trainer)
     snapshot_run->bad_step = UINT32_MAX;
     pthread_mutex_init(&snapshot_run->lock, NULL);
     pthread_cond_init(&snapshot_run->changed, NULL);
-    struct checkpoint *checkpoint = make_checkpoint(trainer, step);
+    struct checkpoint *checkpoint = new_checkpoint(trainer, step);
     must(open_snapfile_writer(asked_snapshot.file, checkpoint, &plan, &snapshot_run->file));
     free_checkpoint(checkpoint);
     free(plan.ranges);

@@ -20,7 +20,7 @@ static void follow_order(struct mesh *mesh, const struct turn_order *turn_order,
 
 /* The mesh that --mesh and --zero name; what they leave open is as it was in training.  Recorded stages are kept where
  * they fit. */
-static struct mesh new_mesh(const struct checkpoint *from, int zero)
+static struct mesh make_mesh(const struct checkpoint *from, int zero)
 {
     struct mesh mesh;
     const struct config *config = &from->cut->config;
@@ -37,7 +37,7 @@ static struct mesh new_mesh(const struct checkpoint *from, int zero)
  * strategy; without it the pieces are merged, and the strategy stays. */
 static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
-    struct mesh strategy = read_strategy(from), mesh = new_mesh(from, strategy.zero);
+    struct mesh strategy = read_strategy(from), mesh = make_mesh(from, strategy.zero);
     struct checkpoint *to = like_checkpoint(from, path);
     char text[64];
     to->cut = cut_state(&from->cut->config, &mesh);

@@ -19,7 +19,11 @@ static void try_open(void *argument)
 
 static void add_damage(json_t *damaged, const char *reason, const char *tensor, const char *role)
 {
-    json_array_append_new(damaged, json_pack("{s:s?, s:s?, s:s}", "tensor", tensor, "role", role, "reason", reason));
+    json_t *entry = json_object();
+    set_json_text(entry, "tensor", tensor);
+    set_json_text(entry, "role", role);
+    set_json_text(entry, "reason", reason); /* a path in it need not be UTF-8 */
+    json_array_append_new(damaged, entry);
     if (!ckpt_given.json)
         print_line(stdout, "%s", reason);
 }

@@ -74,9 +74,9 @@ static struct problem *allocate_device_slab(struct device *device, struct slab *
         char size[32];
         if (slab->buffer)
             clReleaseMemObject(slab->buffer);
-        return new_problem(EXIT_USAGE,
-                           "device %s cannot allocate %s (%s): use a smaller model, --batch or --micro-batch",
-                           device->id, format_bytes(size, (double)slab->bytes), cl_error_name(code));
+        return new_problem(
+            EXIT_USAGE, "device %s cannot allocate %s (%s): use a smaller model, or a smaller --batch or --micro-batch",
+            device->id, format_bytes(size, (double)slab->bytes), cl_error_name(code));
     }
     if (device->is_cpu) /* CPUs' drivers map a buffer where it lies: there a debugger can look at tensors */
         slab->debug_view =
@@ -110,9 +110,10 @@ static struct problem *allocate_host_slab(const struct device *device, const str
     allocate_pinned(copier, slab, bytes);
     if (!slab->block)
         slab->block = malloc(bytes);
+    char size[32];
     if (!slab->block)
-        return new_problem(EXIT_USAGE, "the host cannot allocate %zu bytes: use a smaller model or --batch",
-                           slab->bytes);
+        return new_problem(EXIT_USAGE, "the host cannot allocate %s: use a smaller model or a smaller --batch",
+                           format_bytes(size, (double)slab->bytes));
     size_t skipped = (device->alignment - (uintptr_t)slab->block % device->alignment) % device->alignment;
     slab->host = (char *)slab->block + skipped;
 #ifdef MADV_HUGEPAGE

@@ -16,13 +16,9 @@ static void prepare_control(void *argument, const struct task *task, uint32_t it
     double correction1 = 1 - pow(settings->beta1, iteration);
     double correction2 = 1 - pow(settings->beta2, iteration);
     const double values[CONTROL_SIZE] = {
-        [CONTROL_LR] = lr,
         [CONTROL_BETA1] = settings->beta1,
         [CONTROL_BETA2] = settings->beta2,
         [CONTROL_EPS] = settings->eps,
-        [CONTROL_WEIGHT_DECAY] = settings->weight_decay,
-        [CONTROL_CORRECTION1] = correction1,
-        [CONTROL_CORRECTION2] = correction2,
         [CONTROL_CLIP] = settings->clip,
         [CONTROL_ONE_MINUS_BETA1] = 1 - settings->beta1,
         [CONTROL_ONE_MINUS_BETA2] = 1 - settings->beta2,

@@ -15,7 +15,7 @@
 void issue_step(struct trainer *trainer, uint32_t step) { execute(trainer->train_list, step); }
 
 /* True when the run is at its end already, but not in --save's folder: it is saved there, though no step is trained. */
-static bool is_only_saved(const struct loop_state *loop_state)
+static bool only_needs_saving(const struct loop_state *loop_state)
 {
     const struct settings *settings = loop_state->trainer->settings;
     return loop_state->shown == loop_state->last && settings->save && settings->resumed && settings->resumed->elsewhere;
@@ -48,7 +48,7 @@ static bool shows_next(const struct loop_state *loop_state, uint32_t step)
 static void loop_over_steps(struct loop_state *loop_state)
 {
     struct trainer *trainer = loop_state->trainer;
-    bool has_work = loop_state->shown < loop_state->last || is_only_saved(loop_state);
+    bool has_work = loop_state->shown < loop_state->last || only_needs_saving(loop_state);
     for (uint32_t step = loop_state->shown + 1; step <= loop_state->last; step++) {
         issue_step(trainer, step);
         take_signals_back(); /* a kernel that was compiled for this step may have replaced our handlers */

@@ -66,7 +66,7 @@ static struct state end(struct trainer *trainer)
 
 static void save_half(struct trainer *trainer, const char *folder)
 {
-    struct checkpoint *checkpoint = make_checkpoint(trainer, HALF);
+    struct checkpoint *checkpoint = new_checkpoint(trainer, HALF);
     make_folder(folder);
     save_checkpoint(trainer->model, folder, checkpoint);
     free_checkpoint(checkpoint);
@@ -248,7 +248,7 @@ TEST(another_batch_goes_on_at_the_same_sequence)
     for (size_t i = 0; i < COUNT(batches); i++) {
         struct trainer *trainer = plan_resumed(folder, batches[i].words);
         assert_int_equal(trainer->batches_ahead, batches[i].ahead);
-        struct checkpoint *checkpoint = make_checkpoint(trainer, HALF + 1); /* whole batches, and one more */
+        struct checkpoint *checkpoint = new_checkpoint(trainer, HALF + 1); /* whole batches, and one more */
         assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);
         free_checkpoint(checkpoint);
         end_plan(trainer);

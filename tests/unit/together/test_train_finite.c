@@ -105,7 +105,7 @@ static void poke_file(const char *path, const char *name, size_t at, size_t n, f
 static void save_with(const char *path, const char *words, const char *name, size_t at, size_t n, float value)
 {
     struct trainer *trainer = open_tiny_training(words);
-    struct checkpoint *made = make_checkpoint(trainer, 0);
+    struct checkpoint *made = new_checkpoint(trainer, 0);
     char *folder = lasting("%s.saved", path);
     make_folder(folder);
     save_checkpoint(trainer->model, folder, made);

@@ -182,7 +182,21 @@ TEST(the_name_of_a_new_folder_may_end_in_a_slash)
     free(saved);
 }
 
-/* The byte 0xFF is in no text of UTF-8. */
+/* The byte 0xFF is in no text of UTF-8, so JSON cannot have it: what is said about such a file is said all the same. */
+TEST(damage_counts_in_a_file_whose_name_is_no_text)
+{
+    const char *path = temp_path("damaged-\377.snap");
+    struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 1});
+    write_snapshot(path, &small_config, &mesh, HALF_PAYLOADS, 2);
+    expect_yard(EXIT_OK, "sound", "ckpt verify '%s'", path);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, "damage!", 7, 16), 7);
+    close(fd);
+    expect_yard(EXIT_FAILED, "page 0 is torn or damaged", "ckpt verify '%s'", path);
+    expect_yard(EXIT_FAILED, "\"sound\": false", "ckpt verify --json '%s'", path);
+}
+
+/* The same byte in the name of a folder. */
 TEST(a_name_that_is_no_text_is_printed_as_one)
 {
     char *saved = small_state("odd");
