@@ -17,7 +17,8 @@
 # This program reads C by the shape of lines, and knows no other shapes than these.  A struct module begins with a line
 # `const struct module module_NAME = {` and ends with a line `};`.  Between them, each field of those below stands on a
 # line of its own, with its whole value and the comma behind it: `    .after = "pass predict",`.  Where a line of such a
-# struct names one of these fields in another shape, or the struct has no end, a sentence says so, with exit code 2.
+# struct names one of these fields in another shape, or the struct has no end, a sentence says so, with exit code 2.  A
+# struct that has only a .name may stand on one line.
 #
 # Each module has a name.  sorted[1] to sorted[n] are the names of all modules.  By name:
 #
@@ -52,7 +53,9 @@ function refuse(where, what) {
 }
 
 FNR == 1 && name != "" { refuse(file[name], "module_" name " must end with a line `};`") }
-/^const struct module module_/ && !/ = \{$/ { refuse(FILENAME ", line " FNR, "this line must end with `= {`") }
+/^const struct module module_/ && !/ = \{$/ && !/ = \{\.name = "[a-z_0-9]+"};$/ {
+    refuse(FILENAME ", line " FNR, "this line must end with `= {`, or be all of a struct that has only a .name")
+}
 name != "" && /\.(after|needs|options|commands) *=/ && !/^    \.[a-z]+ = .*[^ ],/ {
     refuse(FILENAME ", line " FNR, "a field must stand on a line of its own, as in `    .after = \"pass\",`")
 }
@@ -71,7 +74,7 @@ name != "" && /\.after = "/ { after[name] = value_of($0, "after") }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
 name != "" && /\.options = / { options[name] = value_of($0, "options") }
 name != "" && /\.commands = / { commands[name] = value_of($0, "commands") }
-/^};$/ { name = "" }
+/^};$/ || /^const struct module module_.*};$/ { name = "" }
 
 # static const struct option options[] = {
 # const struct subcommand trace_command = {
