@@ -219,7 +219,7 @@ static json_t *edge_json(const struct edge *edge)
     json_t *json = json_object();
     json_object_set_new(json, "from", json_integer((json_int_t)edge->producer));
     json_object_set_new(json, "previous_step", json_boolean(edge->previous));
-    json_object_set_new(json, "kind", text_json(edge->kind == EDGE_REUSE ? "reuse" : "data"));
+    set_json_text(json, "kind", edge->kind == EDGE_REUSE ? "reuse" : "data");
     json_object_set_new(json, "wait", json_boolean(edge->needs_wait));
     return json;
 }
@@ -229,9 +229,9 @@ static json_t *access_json(const struct access *access)
     static const char *const modes[] = {"none", "read", "write", "both"};
     const struct tensor *tensor = access->tensor;
     json_t *json = json_object();
-    json_object_set_new(json, "tensor", text_json(tensor->name));
-    json_object_set_new(json, "mode", text_json(modes[access->mode]));
-    json_object_set_new(json, "device", text_json(tensor->device->id));
+    set_json_text(json, "tensor", tensor->name);
+    set_json_text(json, "mode", modes[access->mode]);
+    set_json_text(json, "device", tensor->device->id);
     json_object_set_new(json, "slab", json_integer(tensor->storage->slab));
     json_object_set_new(json, "address", json_integer((json_int_t)(tensor->storage->address + tensor->offset)));
     json_object_set_new(json, "bytes", json_integer((json_int_t)tensor->bytes));
@@ -247,10 +247,10 @@ static json_t *task_json(const struct task *task, size_t number)
         json_array_append_new(accesses, access_json(&task->accesses[i]));
     json_t *json = json_object();
     json_object_set_new(json, "index", json_integer((json_int_t)number));
-    json_object_set_new(json, "task", text_json(task->name));
+    set_json_text(json, "task", task->name);
     json_object_set_new(json, "layer", json_integer(task->layer));
     json_object_set_new(json, "micro", json_integer(task->micro));
-    json_object_set_new(json, "lane", text_json(task->lane->name));
+    set_json_text(json, "lane", task->lane->name);
     json_object_set_new(json, "flops", json_real(task->flops));
     json_object_set_new(json, "bytes", json_integer((json_int_t)task->bytes));
     json_object_set_new(json, "edges", edges);

@@ -136,8 +136,8 @@ static json_t *lane_json(const struct trace *trace, const struct trace_steps *st
     }
     double busy = (double)(steps->end - steps->start - idle);
     json_t *json = json_object();
-    json_object_set_new(json, "name", text_json(lane->name));
-    json_object_set_new(json, "device", text_json(trace->devices[lane->device_index].name));
+    set_json_text(json, "name", lane->name);
+    set_json_text(json, "device", trace->devices[lane->device_index].name);
     json_object_set_new(json, "busy_ms", json_real(busy * ms));
     json_object_set_new(json, "idle_ms", json_real((double)idle * ms));
     json_object_set_new(json, "busy", json_real(window > 0 ? busy / window : 0));

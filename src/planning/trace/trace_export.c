@@ -62,8 +62,8 @@ static void put_json(struct chrome *chrome, json_t *value)
 static void put_event(struct chrome *chrome, const char *phase, const char *name, uint32_t lane, json_t *more)
 {
     json_t *event = json_object();
-    json_object_set_new(event, "ph", text_json(phase));
-    json_object_set_new(event, "name", text_json(name));
+    set_json_text(event, "ph", phase);
+    set_json_text(event, "name", name);
     json_object_set_new(event, "pid", json_integer((json_int_t)chrome->trace->lanes[lane].device_index + 1));
     json_object_set_new(event, "tid", json_integer((json_int_t)lane + 1));
     json_object_update_new(event, more);
@@ -147,7 +147,8 @@ static json_t *slice_arguments(const struct trace *trace, size_t i)
     json_t *arguments = json_object();
     json_object_set_new(arguments, "step", json_integer((json_int_t)record->step));
     json_object_set_new(arguments, "idle_us", gap_json(&gap));
-    json_object_set_new(arguments, "last_producer", text_json(blocker));
+    if (blocker)
+        set_json_text(arguments, "last_producer", blocker);
     json_object_set_new(arguments, "layer", from_0(task->layer));
     json_object_set_new(arguments, "micro", from_0(task->micro));
     json_object_set_new(arguments, "flops", above_0(task->flops));
@@ -167,7 +168,7 @@ static void put_slice(struct chrome *chrome, size_t i)
     const struct trace_task *task = &trace->tasks[record->task];
     double ns = (double)(record->end - record->start);
     json_t *slice = json_object();
-    json_object_set_new(slice, "cat", text_json("task"));
+    set_json_text(slice, "cat", "task");
     json_object_set_new(slice, "ts", json_real(microseconds(chrome, record->start)));
     json_object_set_new(slice, "dur", json_real(ns / 1e3));
     json_object_set_new(slice, "args", slice_arguments(trace, i));
@@ -205,10 +206,11 @@ static void put_arrow_end(struct chrome *chrome, const char *phase, bool reuse, 
                           const char *bp)
 {
     json_t *end = json_object();
-    json_object_set_new(end, "cat", text_json("edge"));
+    set_json_text(end, "cat", "edge");
     json_object_set_new(end, "id", json_integer((json_int_t)chrome->n_flows));
     json_object_set_new(end, "ts", json_real(microseconds(chrome, at)));
-    json_object_set_new(end, "bp", text_json(bp));
+    if (bp)
+        set_json_text(end, "bp", bp);
     put_event(chrome, phase, reuse ? "reuse" : "data", lane, end);
 }
 

@@ -170,9 +170,9 @@ static json_t *head_json(const struct trace *trace, const struct trace_steps *st
                          size_t n_back)
 {
     json_t *head = json_object();
-    json_object_set_new(head, "model", text_json(trace->header.model));
-    json_object_set_new(head, "kind", text_json(trace_kind_name(trace)));
-    json_object_set_new(head, "list", text_json(trace->header.list[steps->list]));
+    set_json_text(head, "model", trace->header.model);
+    set_json_text(head, "kind", trace_kind_name(trace));
+    set_json_text(head, "list", trace->header.list[steps->list]);
     json_object_set_new(head, "lists", lists_json(trace));
     json_object_set_new(head, "records", json_integer((json_int_t)trace->n_records));
     json_object_set_new(head, "unfinished", json_integer((json_int_t)trace->n_unfinished));

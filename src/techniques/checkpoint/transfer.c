@@ -19,7 +19,7 @@ struct loaded_tensor {
 
 static void free_loaded(struct loaded_tensor *loaded)
 {
-    free(loaded->plan.copies);
+    free(loaded->plan.items);
     free(loaded->begin);
 }
 
@@ -101,7 +101,7 @@ void read_kept(struct checkpoint *checkpoint, size_t nth, float *values)
     struct loaded_tensor loaded = load_pieces(checkpoint, nth, &whole);
     if (values)
         for (size_t i = 0; i < loaded.plan.n; i++) {
-            const struct copy *copy = &loaded.plan.copies[i];
+            const struct copy *copy = &loaded.plan.items[i];
             memcpy(values + copy->to_offset, copied_bytes(&loaded, copy), ELEMENT_BYTES * copy->n);
         }
     free_loaded(&loaded);
@@ -127,7 +127,7 @@ struct problem *verify_tensor(struct checkpoint *checkpoint, size_t nth)
 /* Puts new piece k together from the old pieces. */
 static void fill_piece(const struct loaded_tensor *loaded, size_t k, char *into)
 {
-    for (const struct copy *copy = loaded->plan.copies; copy < loaded->plan.copies + loaded->plan.n; copy++)
+    for (const struct copy *copy = loaded->plan.items; copy < loaded->plan.items + loaded->plan.n; copy++)
         if (copy->to_piece == k)
             memcpy(into + ELEMENT_BYTES * copy->to_offset, copied_bytes(loaded, copy), ELEMENT_BYTES * copy->n);
 }

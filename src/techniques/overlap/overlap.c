@@ -175,14 +175,14 @@ static struct update_bucket *find_bucket(struct update_buckets *buckets, const s
                                          const struct task *update)
 {
     for (size_t k = 0; k < buckets->n; k++)
-        if (in_one_bucket(uses->tasks[buckets->buckets[k].first_update], update))
-            return &buckets->buckets[k];
+        if (in_one_bucket(uses->tasks[buckets->items[k].first_update], update))
+            return &buckets->items[k];
     return NULL;
 }
 
 static struct update_bucket *add_bucket(struct update_buckets *buckets, const struct task *update)
 {
-    struct update_bucket *new = &buckets->buckets[buckets->n];
+    struct update_bucket *new = &buckets->items[buckets->n];
     buckets->n++;
     *new = (struct update_bucket){.layer = update->layer, .first_update = update->index, .released = NONE};
     if (update->layer < 0)
@@ -219,10 +219,10 @@ void fill_buckets(struct update_buckets *buckets, const struct uses *uses)
         int released = release_position(uses, task);
         bucket->released = MAX(bucket->released, released);
     }
-    SORT(buckets->buckets, buckets->n, by_release);
+    SORT(buckets->items, buckets->n, by_release);
     for (size_t i = 0; i < uses->n; i++) { /* now their numbers are known */
         const struct update_bucket *bucket = moves[i] ? find_bucket(buckets, uses, uses->tasks[i]) : NULL;
-        buckets->bucket_of[i] = bucket ? (int)(bucket - buckets->buckets) : NONE;
+        buckets->bucket_of[i] = bucket ? (int)(bucket - buckets->items) : NONE;
     }
     free(moves);
 }

@@ -34,7 +34,7 @@ struct update_bucket {
 };
 
 struct update_buckets {
-    struct update_bucket buckets[MOST_BUCKETS]; /* in the order in which the backward releases them */
+    struct update_bucket items[MOST_BUCKETS]; /* in the order in which the backward releases them */
     size_t n;
     size_t n_left_out; /* how many updates could move but for MOST_BUCKETS: those of further layers */
     int *bucket_of;    /* by position in the list: the bucket of an update that can move; NONE: of all else */

@@ -91,7 +91,7 @@ static void measure_device(struct update_survey *survey)
         if (bucket == NONE) {
             busy[task->lane->index] += seconds;
             survey->least_period = fmax(survey->least_period, busy[task->lane->index]);
-        } else if (task->lane == list->tasks[survey->buckets.buckets[bucket].first_update]->lane) {
+        } else if (task->lane == list->tasks[survey->buckets.items[bucket].first_update]->lane) {
             survey->seconds[bucket].on_device += seconds;
         }
     }
@@ -194,7 +194,7 @@ static void search_plan(const struct update_survey *survey, const struct questio
 
 struct update_plans choose_plans(const struct update_survey *survey, const struct question *question)
 {
-    const struct update_bucket *bucket = survey->buckets.buckets;
+    const struct update_bucket *bucket = survey->buckets.items;
     size_t n = survey->buckets.n;
     struct update_plans plans = {0};
     struct update_plan *none = &plans.by_mode[OVERLAP_ALL_DEVICE], *all = &plans.by_mode[OVERLAP_ALL_CPU];

@@ -14,7 +14,7 @@
 static double released_at(const struct update_survey *survey, const struct forecast *forecast, const side_byte *side,
                           size_t bucket)
 {
-    const struct update_bucket *buckets = survey->buckets.buckets;
+    const struct update_bucket *buckets = survey->buckets.items;
     const struct lane *lane = forecast->tasks[buckets[bucket].first_update]->lane;
     if (buckets[bucket].released == NONE)
         return 0;
@@ -47,7 +47,7 @@ static void follow_rule(const struct update_survey *survey, const struct forecas
     double *ends = allocate(n + 1, sizeof *ends); /* by bucket: when the CPU ends its update */
     double cpu_ends = 0, ready = INFINITY;        /* ready: with clipping, the norm */
     for (size_t bucket = 0; bucket < n; bucket++)
-        ready = fmin(ready, forecast->spans[survey->buckets.buckets[bucket].first_update].start);
+        ready = fmin(ready, forecast->spans[survey->buckets.items[bucket].first_update].start);
     for (size_t bucket = 0; bucket < n; bucket++) {
         const struct bucket_seconds *takes = &survey->seconds[bucket];
         double now = released_at(survey, forecast, side, bucket);

@@ -97,7 +97,7 @@ static void use_plan_file(struct update_planner *planner, const char *path, stru
         .name = name,
         .n = survey->buckets.n};
     for (size_t bucket = 0; bucket < survey->buckets.n; bucket++)
-        name[bucket] = survey->buckets.buckets[bucket].name;
+        name[bucket] = survey->buckets.items[bucket].name;
     planner->is_from_file = read_choice(path, &text, best->side);
     if (planner->is_from_file) {
         try_with(planner, plans->remade, best);
@@ -135,7 +135,7 @@ static char *make_letters(const struct update_survey *survey, const side_byte *s
     char *letters = allocate(layers + 1, 1);
     memset(letters, 'D', layers);
     for (size_t bucket = 0; bucket < survey->buckets.n; bucket++) {
-        int layer = survey->buckets.buckets[bucket].layer;
+        int layer = survey->buckets.items[bucket].layer;
         if (layer >= 0 && side[bucket] != ON_DEVICE)
             letters[layer] = 'C';
     }

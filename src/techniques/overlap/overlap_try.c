@@ -142,7 +142,7 @@ static char *describe_fixed(const struct local_rule *rule, size_t n_fixed)
 void leave_to_step(struct update_planner *planner, struct update_plans *plans, struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
-    const struct task *first_update = survey->list->tasks[survey->buckets.buckets[0].first_update];
+    const struct task *first_update = survey->list->tasks[survey->buckets.items[0].first_update];
     char *reason = reason_to_choose_now(first_update, planner->facts, plans->room_maker);
     if (reason) {
         report->reason = describe_chosen_now(reason);

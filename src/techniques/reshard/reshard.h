@@ -90,7 +90,7 @@ struct copy {
  * pieces are read and written from start to end. */
 struct copies {
     const struct kept_tensor *from, *to;
-    struct copy *copies; /* the caller of plan_copies() frees it, also after a problem */
+    struct copy *items; /* the caller of plan_copies() frees it, also after a problem */
     size_t n, cap;
 };
 

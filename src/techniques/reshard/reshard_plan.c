@@ -87,8 +87,8 @@ static struct problem *walk_tensor(struct side sides[2], struct copies *plan)
         struct copy copy = {.from_piece = from_side->now, .to_piece = to_side->now, .n = n};
         copy.from_offset = from_side->done[from_side->now];
         copy.to_offset = to_side->done[to_side->now];
-        GROW(plan->copies, plan->cap, plan->n + 1);
-        plan->copies[plan->n++] = copy;
+        GROW(plan->items, plan->cap, plan->n + 1);
+        plan->items[plan->n++] = copy;
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
     }
@@ -151,7 +151,7 @@ struct problem *prove_copies(const struct copies *plan)
 {
     struct problem *problem = NULL;
     size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: how many elements of it, from its first on */
-    struct copy *sorted = copy_bytes(plan->copies, plan->n * sizeof *sorted);
+    struct copy *sorted = copy_bytes(plan->items, plan->n * sizeof *sorted);
     SORT(sorted, plan->n, by_destination);
     for (size_t i = 0; i < plan->n && !problem; i++) {
         const struct copy *copy = &sorted[i];

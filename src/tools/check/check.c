@@ -211,10 +211,10 @@ static void compare_file(struct checker *checker, struct settings *settings, con
 static void print_errors_json(const struct checker *checker, const char *file, bool passed)
 {
     json_t *all = json_object();
-    json_object_set_new(all, "file", text_json(file));
+    set_json_text(all, "file", file);
     json_object_set_new(all, "tolerance", json_real(check_options.tolerance));
     json_object_set_new(all, "worst", number_json(checker->worst));
-    json_object_set_new(all, "worst_tensor", text_json(checker->worst_name));
+    set_json_text(all, "worst_tensor", checker->worst_name);
     json_object_set_new(all, "passed", json_boolean(passed));
     json_object_set_new(all, "errors", json_incref(checker->errors));
     print_json(all);

@@ -49,7 +49,7 @@ static void print_ls_json(const struct checkpoint *checkpoint)
     const struct mesh strategy = read_strategy(checkpoint);
     char run[20];
     json_t *all = json_object();
-    json_object_set_new(all, "checkpoint", text_json(checkpoint->path));
+    set_json_text(all, "checkpoint", checkpoint->path);
     json_object_set_new(all, "step", json_integer(checkpoint->step));
     json_object_set_new(all, "run", format_run(run, checkpoint) ? json_string(run) : json_null());
     json_object_set_new(all, "session", json_integer(checkpoint->session));

@@ -81,8 +81,8 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
         must(plan_copies(&from->cut->tensors[i], &to->cut->tensors[i], from->path, &plan));
         must(prove_copies(&plan));
         for (size_t k = 0; k < plan.n; k++)
-            list_copy(out, &plan, &plan.copies[k]);
-        free(plan.copies);
+            list_copy(out, &plan, &plan.items[k]);
+        free(plan.items);
     }
     if (ckpt_given.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));
@@ -96,7 +96,7 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
 static void print_reshard_json(const struct checkpoint *to, const struct mesh *strategy, uint64_t moved, double seconds)
 {
     json_t *all = json_object();
-    json_object_set_new(all, "checkpoint", text_json(to->path));
+    set_json_text(all, "checkpoint", to->path);
     json_object_set_new(all, "mesh", mesh_json(&to->cut->mesh));
     json_object_set_new(all, "strategy", mesh_json(strategy));
     json_object_set_new(all, "read", json_integer((json_int_t)moved));

@@ -83,7 +83,7 @@ static void expect_sound(const char *name, size_t wrong)
 static void print_verify_json(const char *path, int64_t step, uint64_t bytes, json_t *damaged)
 {
     json_t *all = json_object();
-    json_object_set_new(all, "checkpoint", text_json(path));
+    set_json_text(all, "checkpoint", path);
     json_object_set_new(all, "step", json_integer((json_int_t)step));
     json_object_set_new(all, "bytes", json_integer((json_int_t)bytes));
     json_object_set_new(all, "sound", json_boolean(json_array_size(damaged) == 0));

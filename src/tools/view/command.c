@@ -87,10 +87,10 @@ static json_t *record_json(const struct trace *trace, const struct trace_record 
 {
     const struct trace_task *task = &trace->tasks[record->task];
     json_t *json = json_object();
-    json_object_set_new(json, "task", text_json(task->name));
+    set_json_text(json, "task", task->name);
     json_object_set_new(json, "layer", json_integer(task->layer));
     json_object_set_new(json, "micro", json_integer(task->micro));
-    json_object_set_new(json, "lane", text_json(trace->lanes[task->lane].name));
+    set_json_text(json, "lane", trace->lanes[task->lane].name);
     json_object_set_new(json, "step", json_integer((json_int_t)record->step));
     return json;
 }
@@ -124,8 +124,8 @@ static json_t *selected_json(const struct view *view)
 static json_t *running_json(const struct trace *trace, uint32_t lane, const struct trace_running_task *now)
 {
     json_t *json = json_object();
-    json_object_set_new(json, "lane", text_json(trace->lanes[lane].name));
-    json_object_set_new(json, "task", text_json(trace->tasks[now->record->task].name));
+    set_json_text(json, "lane", trace->lanes[lane].name);
+    set_json_text(json, "task", trace->tasks[now->record->task].name);
     json_object_set_new(json, "step", json_integer((json_int_t)now->record->step));
     json_object_set_new(json, "waits", json_boolean(now->waits));
     return json;
@@ -141,8 +141,8 @@ static json_t *track_json(const struct track *track)
             json_array_append_new(lanes, running_json(trace, i, &now));
     double loss = last_loss(track);
     json_t *json = json_object();
-    json_object_set_new(json, "kind", text_json(trace_kind_name(trace)));
-    json_object_set_new(json, "state", text_json(life_name[trace_follow_life(track->follow)]));
+    set_json_text(json, "kind", trace_kind_name(trace));
+    set_json_text(json, "state", life_name[trace_follow_life(track->follow)]);
     json_object_set_new(json, "records", json_integer((json_int_t)trace->n_records));
     json_object_set_new(json, "steps", json_integer((json_int_t)track->steps->n));
     json_object_set_new(json, "loss", isnan(loss) ? NULL : json_real(loss));
@@ -171,7 +171,7 @@ static json_t *place_json(const struct view *view)
     const struct region *region = &view->selection.region;
     const struct trace *trace = view->tracks[region->track]->trace;
     json_t *place = json_object();
-    json_object_set_new(place, "device", text_json(trace->devices[region->device].id));
+    set_json_text(place, "device", trace->devices[region->device].id);
     json_object_set_new(place, "at_ms", json_real(region->at[0] / 1e6));
     json_object_set_new(place, "bytes", json_integer((json_int_t)panel->bytes));
     json_object_set_new(place, "tensors", table_json(panel->table));
@@ -192,7 +192,7 @@ static json_t *seen_json(const struct view *view)
     json_object_set_new(seen, "step", json_integer((json_int_t)view->sight.anchor));
     json_object_set_new(seen, "selected", selected_json(view));
     json_object_set_new(seen, "marks_ms", marks);
-    json_object_set_new(seen, "message", text_json(view->message));
+    set_json_text(seen, "message", view->message);
     json_object_set_new(seen, "range", kind == STRETCH ? range_json(view) : json_null());
     json_object_set_new(seen, "memory", kind == PLACE ? place_json(view) : json_null());
     return seen;

@@ -124,7 +124,7 @@ struct shown_time {
 };
 
 struct times {
-    struct shown_time times[2 + MOST_MARKS + 1];
+    struct shown_time items[2 + MOST_MARKS + 1];
     size_t n;
 };
 bool is_covered(const struct times *times, int x, int wide); /* would one of them cover text from x on? */

@@ -165,7 +165,7 @@ bool is_covered(const struct times *times, int x, int wide)
 {
     bool any = false;
     for (size_t i = 0; i < times->n; i++)
-        any |= x < times->times[i].x + times->times[i].wide && x + wide > times->times[i].x;
+        any |= x < times->items[i].x + times->items[i].wide && x + wide > times->items[i].x;
     return any;
 }
 
@@ -174,7 +174,7 @@ static void add_time(const struct view *view, struct times *times, double at, en
 {
     const struct box ruler = places_of(view).ruler;
     int dot = view->scale;
-    struct shown_time *time = &times->times[times->n];
+    struct shown_time *time = &times->items[times->n];
     if (!is_time_in_sight(view, at))
         return;
     format_axis(view, time->text, at, (view->sight.to - view->sight.from) / 1000);
@@ -247,7 +247,7 @@ void draw_times(const struct view *view)
     int dot = view->scale, y = ruler.y + ruler.h - 18 * dot;
     const struct times times = find_times(view);
     for (size_t i = 0; i < times.n; i++) {
-        const struct shown_time *time = &times.times[i];
+        const struct shown_time *time = &times.items[i];
         fill(view, time->x, y, time->wide, 17 * dot, time->colour);
         put_small(view, time->x + 4 * dot, y + dot, time->x + time->wide, PAPER, "%s", time->text);
     }

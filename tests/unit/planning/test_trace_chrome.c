@@ -86,6 +86,8 @@ static struct events collect(const json_t *root)
         } else if (ph[0] == 's' || ph[0] == 'f') {
             if (ph[0] == 'f')
                 assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
+            else
+                assert_null(json_object_get(event, "bp")); /* the key is left out, and not null */
             events.flow[events.n_flow++] = (struct flow){
                 .id = json_integer_value(json_object_get(event, "id")), .lane = lane, .at = at, .finish = ph[0] == 'f'};
         } else if (ph[0] == 'C') {

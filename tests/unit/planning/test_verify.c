@@ -367,18 +367,6 @@ static bool cut_a_task(struct trainer *trainer, struct edit *edit, size_t place,
     return true;
 }
 
-static struct tensor *twin_on(struct trainer *trainer, const struct tensor *tensor, struct device *device)
-{
-    const struct tensor_form form = {
-        .device = device,
-        .class = tensor->class,
-        .name = tensor->name,
-        .type = tensor->type,
-        .shape = tensor->shape,
-    };
-    return new_tensor(trainer->pool, &form);
-}
-
 /* The (T, T) matrix is made again before the backward that reads it.  Faults: the softmax, which works in place, is
  * left on the old tensor; it reads another layer's q and k; it is left out. */
 static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t place, int fault)
@@ -395,7 +383,7 @@ static bool repeat_attention(struct trainer *trainer, struct edit *edit, size_t 
         for (int k = 0; k < trainer->train_list->tasks[i]->n_accesses; k++)
             reader = trainer->train_list->tasks[i]->accesses[k].tensor == att ? trainer->train_list->tasks[i] : reader;
     assert_string_equal(reader->name, "attn.dv");
-    struct tensor *twin = twin_on(trainer, att, att->device);
+    struct tensor *twin = tensor_like(trainer->pool, att->device, att);
     insert_before(edit, reader);
     struct task *again = repeat_task(edit, scores);
     repoint_task(edit, again, att, twin);
@@ -434,7 +422,7 @@ struct host_update {
 static struct task *copy_to_host(struct trainer *trainer, const struct task *adamw, int access)
 {
     struct tensor *from = adamw->accesses[access].tensor;
-    struct tensor *there = twin_on(trainer, from, trainer->machine->host);
+    struct tensor *there = tensor_like(trainer->pool, trainer->machine->host, from);
     return add_copy(trainer->train_list, adamw->lane->device->lanes[LANE_DOWNLOAD], "to.host", there, from);
 }
 
@@ -478,7 +466,7 @@ static struct tensor *another_gradient(const struct trainer *trainer, const stru
 
 static struct tensor *persistent_twin(struct trainer *trainer, const struct tensor *tensor)
 {
-    struct tensor *twin = twin_on(trainer, tensor, tensor->device);
+    struct tensor *twin = tensor_like(trainer->pool, tensor->device, tensor);
     twin->persistent = true;
     return twin;
 }

@@ -497,8 +497,8 @@ TEST(a_layer_is_released_by_its_last_gradient)
         struct uses *uses = new_uses(list->tasks, list->n, list->pool);
         fill_buckets(&buckets, uses);
         assert_int_equal(buckets.n, 1);
-        if (buckets.buckets[0].released != 2)
-            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.buckets[0].released);
+        if (buckets.items[0].released != 2)
+            test_failed("%sis released by task %d, expected 2\n", updates[i], buckets.items[0].released);
         free_uses(uses);
         free(buckets.bucket_of);
         free_list_and_machine(list);

@@ -68,8 +68,8 @@ static void expect_refuted(const struct copies *copies, const char *what)
 static void expect_wrong_copies_refuted(struct copies *copies)
 {
     for (size_t i = 0; i < copies->n; i++) {
-        struct copy sound = copies->copies[i];
-        struct copy *copy = &copies->copies[i];
+        struct copy sound = copies->items[i];
+        struct copy *copy = &copies->items[i];
         copy->n--;
         expect_refuted(copies, "a copy that is too short");
         copy->n = sound.n + 1;
@@ -83,7 +83,7 @@ static void expect_wrong_copies_refuted(struct copies *copies)
         *copy = sound;
         copy->from_piece = (copy->from_piece + 1) % (copies->from->n + 1);
         expect_refuted(copies, "another piece");
-        *copy = copies->copies[(i + 1) % copies->n];
+        *copy = copies->items[(i + 1) % copies->n];
         if (copies->n > 1)
             expect_refuted(copies, "a copy that is missing, and one that is there twice");
         *copy = sound;
@@ -107,7 +107,7 @@ TEST(wrong_plans_are_refused)
             assert_null(plan_copies(&from->tensors[t], &to->tensors[t], "a test", &copies));
             if (copies.n < MOST_COPIES)
                 expect_wrong_copies_refuted(&copies);
-            free(copies.copies);
+            free(copies.items);
         }
         free_cut_tensors(from);
         free_cut_tensors(to);
@@ -124,7 +124,7 @@ static void expect_no_plan(const struct kept_tensor *from, const struct kept_ten
     assert_int_equal(problem->code, EXIT_FAILED);
     assert_contains(problem->sentence, sentence);
     free(problem);
-    free(copies.copies);
+    free(copies.items);
 }
 
 /* The tensor, of two pieces, with its first piece once more; *pieces has room for the three. */
