@@ -149,19 +149,19 @@ refuse_search() { # CODE PART OPTIONS...
     refuse "$expected" "$part" plan --model tiny --search --hardware "$server" "$@"
 }
 refuse 2 '--search plans for a machine that is described: add --hardware FILE' plan --model tiny --search -d 4
-refuse_search 2 'dp times --micro-batch must divide --batch 4'  -d 2 --batch 4 --micro-batch 3
-refuse_search 2 'more than the budget of 1 B; use a smaller model, or a larger --host-mem'  -d 2 --batch 4 --host-mem 1
+refuse_search 2 'dp times --micro-batch must divide --batch 4' -d 2 --batch 4 --micro-batch 3
+refuse_search 2 'more than the budget of 1 B; use a smaller model, or a larger --host-mem' -d 2 --batch 4 --host-mem 1
 refuse 2 'has its own machine, sizes and times: leave --search out' plan --list data/steps/chain.txt --search
-refuse_search 2 '--search needs -d N, the number of devices of data/hardware/server.txt' 
-refuse_search 2 '--search needs -d N, the number of devices of data/hardware/server.txt'  -d 0:0
-refuse_search 2 '-d 9: data/hardware/server.txt has devices = 8: use a smaller -d'  -d 9
-refuse_search 2 '7 devices cannot be arranged for this training'  -d 7
+refuse_search 2 '--search needs -d N, the number of devices of data/hardware/server.txt'
+refuse_search 2 '--search needs -d N, the number of devices of data/hardware/server.txt' -d 0:0
+refuse_search 2 '-d 9: data/hardware/server.txt has devices = 8: use a smaller -d' -d 9
+refuse_search 2 '7 devices cannot be arranged for this training' -d 7
 refuse_search 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
-     -d 4 --device-mem 10K
-refuse_search 2 'give the memory of a device as --device-mem'  -d 4 --what-if mem=1M
-refuse_search 2 '--search and --mesh: the search chooses it; leave one out'  -d 4 --mesh dp=4
-refuse_search 2 'prints a table and nothing else; leave one out'  -d 4 --simulate
-refuse 2 '-d 0: a plan can use 1 to 1024 devices' plan --model tiny --hardware data/hardware/server.txt -d 0
+    -d 4 --device-mem 10K
+refuse_search 2 'give the memory of a device as --device-mem' -d 4 --what-if mem=1M
+refuse_search 2 '--search and --mesh: the search chooses it; leave one out' -d 4 --mesh dp=4
+refuse_search 2 'prints a table and nothing else; leave one out' -d 4 --simulate
+refuse 2 '-d 0: a plan can use 1 to 1024 devices' plan --model tiny --hardware "$server" -d 0
 for look in --simulate --verify --print --print-list; do
     refuse 2 '--memory prints a table and nothing else' plan --hardware "$server" --memory $look
 done
