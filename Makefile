@@ -125,7 +125,7 @@ $(SHARED)/$(TABLE).c: FORCE
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
 
 # gdb loads it by its name, which src/gdb_script.c writes into the program.
-$(SHARED)/yard-gdb.py: tutorials/gdb/yard.py
+$(SHARED)/yard-gdb.py: src/gdb/yard.py
 	@mkdir -p $(@D)
 	@cp $< $@
 
@@ -212,7 +212,8 @@ check: $(BUILD)/tests/passed ## Runs all other tests: 12 minutes.  `make test` c
 	@YARD=./$(YARD) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(TESTS) $(IN_PARTS) $(LONGER)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
-READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* src/make/* README.md)
+READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* src/make/* src/gallery/* \
+    README.md)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 

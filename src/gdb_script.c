@@ -1,6 +1,6 @@
 /* gdb_script.c - names a script of gdb in the program, so that gdb loads it together with ./yard.  Nothing here runs.
  *
- * The script is build/yard-gdb.py, which make copies from tutorials/gdb/yard.py.  It gives gdb commands such as
+ * The script is build/yard-gdb.py, which make copies from src/gdb/yard.py.  It gives gdb commands such as
  * `yard task N`: see tutorials/reference-debugging.md.
  *
  * gdb looks for such names in the section .debug_gdb_scripts of the file of a program, where each is a byte 1 and then

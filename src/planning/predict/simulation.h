@@ -53,7 +53,7 @@ json_t *simulation_json(const struct simulation *simulation); /* "simulation" of
 void write_simulation(const struct simulation *simulation, const char *path, const char *model);
 
 /* Simulates the list as it is now, even while it is edited, and writes the simulation as a trace.
- * tutorials/gdb/yard.py calls this function from the debugger. */
+ * src/gdb/yard.py calls this function from the debugger. */
 void show_list(const struct list *list, const struct costs *costs, char *path);
 
 #endif

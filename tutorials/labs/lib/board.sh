@@ -215,7 +215,7 @@ make_stage() {
     if [ -d "$TMP/stage" ]; then
         return 0
     fi
-    copy_files "$TMP/stage" Makefile README.md cl data src tests tutorials/*.md tutorials/gdb
+    copy_files "$TMP/stage" Makefile README.md cl data src tests tutorials/*.md
     env -i PATH="$PATH" LC_ALL=C sh -c '. tests/lib/copy.sh && copy_build "$1"' sh "$TMP/stage"
     chmod -R a+rX "$TMP/stage"
 }
