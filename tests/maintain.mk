@@ -70,10 +70,10 @@ periods: $(YARD) ## Simulates some hundred plans: are steps as short as those in
 	@YARD=./$(YARD) tests/scripts/periods.sh
 
 gallery: $(YARD) ## Draws papers' schedules, with their formulas and what is simulated: build/gallery/index.html.
-	@YARD=./$(YARD) data/gallery/gallery.sh page $(BUILD)/gallery
+	@YARD=./$(YARD) src/gallery/gallery.sh page $(BUILD)/gallery
 
 papers: $(YARD) ## Draws six papers on offload and checkpoints, on the links of HARDWARE= too: build/papers/index.html.
-	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' data/gallery/gallery.sh papers $(BUILD)/papers
+	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' src/gallery/gallery.sh papers $(BUILD)/papers
 
 # ---- the sources -----------------------------------------------------------------------------------------------------
 

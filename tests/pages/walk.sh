@@ -40,7 +40,7 @@
 #     measured: WHERE       numbers of the paragraph or block that follows are of that machine; nothing proves them
 #     test: COMMAND         runs it: it makes a change that the text in front or behind tells to make
 #     by hand: WHY          no test makes the change
-#     curves: PAPER         does nothing here: data/gallery/gallery.sh fills in the block that follows
+#     curves: PAPER         does nothing here: src/gallery/gallery.sh fills in the block that follows
 #     note: WORDS           does nothing: they are for whoever reads the page as text
 #
 # To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.

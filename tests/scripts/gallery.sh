@@ -1,34 +1,34 @@
 #!/bin/sh
 # gallery.sh - the schedules of data/gallery.
 #
-# This script checks that the committed step files are those that data/gallery/gallery.sh writes, that every list is
+# This script checks that the committed step files are those that src/gallery/gallery.sh writes, that every list is
 # proved, and that what is simulated agrees with the papers' formulas.
 #
 # To see it fail: change a number in data/gallery/gpipe.txt.
 . tests/lib/helpers.sh
 
 other_step_files() {
-    mkdir "$TMP/lists" && data/gallery/gallery.sh write "$TMP/lists" || echo 'gallery.sh write fails'
+    mkdir "$TMP/lists" && src/gallery/gallery.sh write "$TMP/lists" || echo 'gallery.sh write fails'
     for file in "$TMP"/lists/*.txt data/gallery/*.txt; do
         cmp "$TMP/lists/${file##*/}" "data/gallery/${file##*/}"
     done
     return 0
 }
-finds_nothing 'the step files are what data/gallery/gallery.sh write makes' other_step_files
+finds_nothing 'the step files are what src/gallery/gallery.sh write makes' other_step_files
 
 other_schedules() {
     for kind in Half Min; do
-        python3 data/pytorch/v_schedules.py "$kind" 4 8 | cmp - "data/pytorch/V-$kind.4.8.csv"
+        python3 tests/scripts/v_schedules.py "$kind" 4 8 | cmp - "data/pytorch/V-$kind.4.8.csv"
     done
 }
 if command -v python3 >/dev/null; then
-    finds_nothing 'the schedules of V-Half and V-Min are what data/pytorch/v_schedules.py prints' other_schedules
+    finds_nothing 'the schedules of V-Half and V-Min are what tests/scripts/v_schedules.py prints' other_schedules
 else
     skip 'v_schedules.py prints V-Half and V-Min' 'python3 is not installed'
 fi
 
 gallery_check() { # ENTRIES: how gallery.sh checks them; lines that are not "ok ..." go to $TMP/err
-    ENTRIES=$1 data/gallery/gallery.sh check >"$TMP/check"
+    ENTRIES=$1 src/gallery/gallery.sh check >"$TMP/check"
     code=$?
     grep -v '^ok ' "$TMP/check" >"$TMP/err"
     return $code

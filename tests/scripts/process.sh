@@ -81,7 +81,7 @@ signal_with_a_snapshot() { # NAME
 signal_during_an_evaluation() { # NAME
     met='the evaluation after step 9 was interrupted, and has no loss'
     for copy in 1 2 3 4 5 6 7 8; do
-        cat data/gallery/*.sh tests/*/*.sh README.md tutorials/*.md
+        cat src/gallery/*.sh tests/*/*.sh README.md tutorials/*.md
     done >"$TMP/long.txt"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation" \
         --val-data "$TMP/long.txt"

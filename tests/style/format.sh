@@ -13,10 +13,9 @@
 # To see it fail: write a line of 121 characters.
 . tests/lib/helpers.sh
 
-sources="src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*/*.py
-    tests/*/*.py tutorials/*/*.py data/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/*
-    tutorials/labs/*.sh tutorials/labs/lib/*.sh data/gallery/*.sh
-    data/gallery/programs/*.awk data/gallery/programs/generators/*.awk"
+sources="src/*.c src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c cl/*.cl cl/*.h src/*/*.py
+    src/*/*/*.py tests/*/*.py tutorials/*/*.py Makefile tests/*.mk tests/*/*.sh tests/*/*.awk src/make/*
+    tutorials/labs/*.sh tutorials/labs/lib/*.sh src/gallery/*.sh src/gallery/*.awk src/gallery/*/*.awk"
 
 # ---- width -----------------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ for text in README.md tutorials/*.md; do
     typed "$text" >"$TMP/$text"
 done
 
-scripts=$(ls tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh data/gallery/*.sh \
+scripts=$(ls tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/grade tutorials/labs/*/*.sh src/gallery/*.sh \
     src/make/*.sh 2>/dev/null)
 # shellcheck disable=SC2086 # paths of scripts
 awk -f tests/style/commands.awk $scripts >"$TMP/words"

@@ -14,12 +14,12 @@ done
 # shellcheck disable=SC2086 # paths of scripts
 finds_nothing 'functions of scripts say what they set for others' \
     awk -f tests/style/sets.awk tests/*/*.sh tutorials/labs/*.sh tutorials/labs/lib/*.sh \
-    data/gallery/*.sh src/make/*.sh $graders
+    src/gallery/*.sh src/make/*.sh $graders
 
 command -v shellcheck >/dev/null || skip_all 'shellcheck finds nothing in the scripts' 'shellcheck is not installed'
 
 scripts=$graders
-for script in tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/*.sh data/gallery/*.sh src/make/*.sh; do
+for script in tests/*/*.sh tutorials/labs/*.sh tutorials/labs/*/*.sh src/gallery/*.sh src/make/*.sh; do
     [ ! -f "$script" ] || scripts="$scripts $script"
 done
 [ ! -f .ci/run ] || scripts="$scripts .ci/run"

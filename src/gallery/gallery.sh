@@ -1,19 +1,19 @@
 #!/bin/sh
 # gallery.sh - published formulas as lists: simulates each, and compares.
 #
-#     data/gallery/gallery.sh write [DIR]           writes the step files (to data/gallery)
-#     data/gallery/gallery.sh list NAME "p=8 m=32"  prints the step file of an entry, with other numbers
-#     data/gallery/gallery.sh check                 a line per row of `entries`: what was simulated, and the formula
-#     data/gallery/gallery.sh page DIR              DIR/index.html: that, below a picture of each list
-#     data/gallery/gallery.sh curves                the curves of `entries`: what comes of other links to the host
-#     data/gallery/gallery.sh papers DIR            DIR/index.html: the page of the entries that have curves, with these
-#     data/gallery/gallery.sh fill PAGE             puts them into a page: below each <!-- curves: NAME -->
+#     src/gallery/gallery.sh write [DIR]            writes the step files (to data/gallery)
+#     src/gallery/gallery.sh list NAME "p=8 m=32"   prints the step file of an entry, with other numbers
+#     src/gallery/gallery.sh check                  a line per row of `entries`: what was simulated, and the formula
+#     src/gallery/gallery.sh page DIR               DIR/index.html: that, below a picture of each list
+#     src/gallery/gallery.sh curves                 the curves of `entries`: what comes of other links to the host
+#     src/gallery/gallery.sh papers DIR             DIR/index.html: the page of the entries that have curves, with these
+#     src/gallery/gallery.sh fill PAGE              puts them into a page: below each <!-- curves: NAME -->
 #     NAMES="zb-h1 ..." ENTRIES=FILE                some entries only; another file of entries
 #     HARDWARE=FILE                                 curves have a point more, of the links and the disk of that machine
 #
 # For example:
 #
-#     $ NAMES=gpipe data/gallery/gallery.sh check
+#     $ NAMES=gpipe src/gallery/gallery.sh check
 #     ok  gpipe           step: (m+p-1)*(F+B) = 33, simulated 33
 #     ...
 #     5 rows agree, 0 do not
@@ -38,8 +38,8 @@
 #
 # is a row without a formula, for each `rate` of $rates.
 #
-# `entries` says what there is, and the files *.txt here are the step files that `write` makes of it.  The programs lie
-# in the folder `programs`, and begin with examples:
+# The folder data/gallery has a table, `entries`, which says what there is, and step files *.txt, which `write` makes of
+# it.  The programs here begin with examples:
 #
 #     gallery.awk, generators/    write a step file
 #     rows.awk                    reads `entries`
@@ -50,9 +50,9 @@ set -u
 LC_ALL=C
 YARD=${YARD:-./yard}
 export LC_ALL YARD
-here=data/gallery
-programs=$here/programs
-entries=${ENTRIES:-$here/entries}
+programs=src/gallery
+lists=data/gallery
+entries=${ENTRIES:-$lists/entries}
 rates='1e9 2e9 4e9 8e9 16e9 32e9 64e9 450e9' # bytes per second, each way; the last is that of a superchip
 tab=$(printf '\t')
 writer="-f $programs/gallery.awk" # words of awk: what writes a step file
@@ -251,9 +251,9 @@ is_written_by_hand() { # NAME: its list is a file elsewhere
 
 # ---- what was asked --------------------------------------------------------------------------------------------------
 
-[ -f "$entries" ] || die "there is no file $entries: ENTRIES= names one like $here/entries"
+[ -f "$entries" ] || die "there is no file $entries: ENTRIES= names one like $lists/entries"
 names=${NAMES:-$(awk '$1 == "entry" { print $2 }' "$entries")}
-[ -n "$names" ] || die "$entries has no entries: ENTRIES= names a file like $here/entries"
+[ -n "$names" ] || die "$entries has no entries: ENTRIES= names a file like $lists/entries"
 for wanted in $names; do
     grep -q "^entry $wanted " "$entries" || die "$entries has no entry $wanted"
 done
@@ -265,7 +265,7 @@ case ${1-} in
 write)
     for written in $names; do
         is_written_by_hand "$written" && continue
-        generate "$written" '' >"${2:-$here}/$written.txt" || exit 1
+        generate "$written" '' >"${2:-$lists}/$written.txt" || exit 1
     done ;;
 list) generate "${2:?which entry?}" "${3-}" ;;
 check) measure_all | judge ;;
