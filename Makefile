@@ -5,7 +5,7 @@
 #     what is built                what the program consists of
 #     with which flags             the compiler's words, and SDL2
 #     how                          the rules; all but ./yard itself is made in build/
-#     to see it run                the targets that you type: this group and the next three are those of `make help`
+#     to see it run, and read it   the targets that you type: this group and the next three are those of `make help`
 #     to test it                       how tests are built, too
 #     to work on labs
 #     to keep the tree in order
@@ -145,7 +145,7 @@ $(SHARED)/packages-tests: | $(SHARED)/packages
 # A target below is for you to type.  What stands after its ## is its sentence in `make help`, under the title of its
 # group.
 
-# ---- to see it run ---------------------------------------------------------------------------------------------------
+# ---- to see it run, and read it --------------------------------------------------------------------------------------
 
 core: ## Builds ./yard-core: the trainer alone, without the folders of planning, techniques and tools.
 	@$(MAKE) --no-print-directory YARD=yard-core WITHOUT=all
@@ -167,6 +167,12 @@ bench: $(YARD) ## Measures this machine: FMA peak, copies, GEMM, training.
 
 debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
+
+SPINE = tutorials/reference-code.md
+spine: ## Writes the lines that tutorials/reference-code.md leads through into build/spine, a file for each part.
+	@rm -rf $(BUILD)/spine
+	@mkdir -p $(BUILD)/spine
+	@awk -v to=$(BUILD)/spine -f src/make/to_read.awk -f src/make/reading_copy.awk $(SPINE)
 
 # ---- to test it ------------------------------------------------------------------------------------------------------
 
@@ -257,7 +263,7 @@ help: ## Prints this list.
 # The compiler writes beside each object which headers it read.
 -include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
 
-.PHONY: core demo bench debug test tests check asan lab grade report deps format clean help FORCE
+.PHONY: core demo bench debug spine test tests check asan lab grade report deps format clean help FORCE
 .DELETE_ON_ERROR: # a file that is half made would look new
 .SUFFIXES:        # none of make's own rules: those above are all
 

@@ -86,7 +86,8 @@ format-check: ## Fails when `make format` would change something.
 counts: ## Writes how many lines the sources have into README.md and tutorials/reference-code.md.
 	@mkdir -p $(BUILD)
 	@for page in README.md tutorials/reference-code.md; do \
-	    awk -v fill=1 -f tests/pages/counts.awk $$page >$(BUILD)/counts && cp $(BUILD)/counts $$page || exit; \
+	    awk -v fill=1 -f src/make/to_read.awk -f tests/pages/counts.awk $$page >$(BUILD)/counts && \
+	    cp $(BUILD)/counts $$page || exit; \
 	done
 
 modules: ## Prints in which sequence the folders stand in their table, and where passes run.
