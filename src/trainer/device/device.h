@@ -78,10 +78,8 @@ struct lane {
     struct lane *next_of_kind; /* the device's next lane of this kind, or NULL */
     double gap_seconds;        /* on a described machine: s from one task's end to the next one's start */
     struct device *device;
-    cl_command_queue queue;           /* NULL on the host */
-    struct host_thread *thread;       /* runs a host lane's tasks; made by the first execute() that is not serial */
-    struct host_thread *forwarder;    /* completes user events of other contexts when this lane's events end */
-    struct host_thread *aside_thread; /* runs the jobs that nothing in the training waits for */
+    cl_command_queue queue;       /* NULL on the host */
+    struct host_thread **threads; /* an array of the folder run/, by enum thread_kind; NULL: none has been started */
 };
 
 /* ---- purposes of lanes ------------------------------------------------------------------------------------------- */

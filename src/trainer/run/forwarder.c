@@ -22,7 +22,6 @@ void add_foreign_events(struct job *job)
 
 void forward_end(struct job *job)
 {
-    struct lane *lane = job->task->lane;
     add_foreign_events(job);
-    give_job(&lane->forwarder, lane->name, job);
+    give_job(job->task->lane, FORWARDER, job);
 }

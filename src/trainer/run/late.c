@@ -52,7 +52,7 @@ static void run_or_free(struct job *job)
 {
     const struct task *task = job->task;
     if (has_slot(job->list, job->iteration)) {
-        give_job(&task->lane->aside_thread, task->lane->name, job);
+        give_job(task->lane, ASIDE_THREAD, job);
     } else {
         free(job->flight);
         free_job(job);
@@ -125,7 +125,7 @@ static void issue_late_copy(struct job *job, cl_int status)
         set_waits(job, work, 1);
     }
     job->when_ready = end_late;
-    give_job(&lane->forwarder, lane->name, job);
+    give_job(lane, FORWARDER, job);
 }
 
 void issue_late(const struct issue *issue)

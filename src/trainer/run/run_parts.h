@@ -130,9 +130,6 @@ cl_event add_user_event(struct job *job, int context);
 
 void complete_events(const struct job *job, cl_int status); /* with this status, CL_COMPLETE or an error */
 
-/* Gives a job to the thread at *place, which takes it over.  The thread is started if there is none; `name` is that of
- * its lane. */
-void give_job(struct host_thread **place, const char *name, struct job *job);
 void free_job(struct job *job);
 
 /* Gives the job to the thread of its lane, with the user events by which other tasks wait for the task. */
@@ -147,7 +144,19 @@ struct host_thread {
     bool stop;              /* the thread is to end when it has no more jobs */
 };
 
-void wait_until_idle(struct host_thread *thread); /* waits until all its jobs are finished; thread may be NULL */
+/* What a thread of a lane is for.  It is started when it is given its first job, so a serial run has none.
+ *
+ *     TASK_THREAD     runs a host lane's tasks, and decides for a device whether a copy is skipped (late.c)
+ *     FORWARDER       completes user events of other contexts when this lane's events end
+ *     ASIDE_THREAD    runs the jobs that nothing in the training waits for
+ */
+enum thread_kind { TASK_THREAD, FORWARDER, ASIDE_THREAD, THREAD_KINDS };
+
+/* Gives a job to this thread of the lane, which takes it over. */
+void give_job(struct lane *lane, enum thread_kind kind, struct job *job);
+
+/* Waits until all lanes' threads of this kind have finished their jobs. */
+void wait_for_threads(const struct machine *machine, enum thread_kind kind);
 
 /* ---- forwarders: forwarder.c ------------------------------------------------------------------------------------- */
 

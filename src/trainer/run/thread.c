@@ -59,16 +59,18 @@ static struct host_thread *start_thread(const char *name)
     return thread;
 }
 
-/* Guards the pointers to threads, *place below, while a first job starts the thread.  Two threads may give a lane's
- * forwarder its first job: the one that issues tasks, and the lane's own, whose copy may be skipped (late.c). */
+/* Guards the lanes' pointers to threads while a first job starts one.  Two threads may give a lane's forwarder its
+ * first job: the one that issues tasks, and the lane's own, whose copy may be skipped (late.c). */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-void give_job(struct host_thread **place, const char *name, struct job *job)
+void give_job(struct lane *lane, enum thread_kind kind, struct job *job)
 {
     pthread_mutex_lock(&starting);
-    if (!*place)
-        *place = start_thread(name);
-    struct host_thread *thread = *place;
+    if (!lane->threads)
+        lane->threads = allocate(THREAD_KINDS, sizeof *lane->threads);
+    if (!lane->threads[kind])
+        lane->threads[kind] = start_thread(lane->name);
+    struct host_thread *thread = lane->threads[kind];
     pthread_mutex_unlock(&starting);
     pthread_mutex_lock(&thread->lock);
     append_job(&thread->jobs, job);
@@ -78,8 +80,12 @@ void give_job(struct host_thread **place, const char *name, struct job *job)
 
 /* ---- the end of threads ------------------------------------------------------------------------------------------ */
 
-void wait_until_idle(struct host_thread *thread)
+/* Waits until the lane's thread of this kind, if there is one, has finished its jobs. */
+static void wait_until_idle(const struct lane *lane, enum thread_kind kind)
 {
+    pthread_mutex_lock(&starting); /* another thread may be giving this lane a first job */
+    struct host_thread *thread = lane->threads ? lane->threads[kind] : NULL;
+    pthread_mutex_unlock(&starting);
     if (!thread)
         return;
     pthread_mutex_lock(&thread->lock);
@@ -88,28 +94,34 @@ void wait_until_idle(struct host_thread *thread)
     pthread_mutex_unlock(&thread->lock);
 }
 
-/* Waits until all jobs of the thread are finished, ends it and sets *thread to NULL.  Does nothing for NULL. */
-static void stop_thread(struct host_thread **thread)
+void wait_for_threads(const struct machine *machine, enum thread_kind kind)
 {
-    struct host_thread *stopped = *thread;
-    if (!stopped)
+    for (int i = 0; i < machine->n_lanes; i++)
+        wait_until_idle(machine->lanes[i], kind);
+}
+
+/* Waits until all jobs of the thread are finished, and ends it.  Does nothing for NULL. */
+static void stop_thread(struct host_thread *thread)
+{
+    if (!thread)
         return;
-    pthread_mutex_lock(&stopped->lock);
-    stopped->stop = true;
-    pthread_cond_broadcast(&stopped->changed);
-    pthread_mutex_unlock(&stopped->lock);
-    pthread_join(stopped->thread, NULL);
-    pthread_mutex_destroy(&stopped->lock);
-    pthread_cond_destroy(&stopped->changed);
-    free(stopped);
-    *thread = NULL;
+    pthread_mutex_lock(&thread->lock);
+    thread->stop = true;
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->lock);
+    pthread_join(thread->thread, NULL);
+    pthread_mutex_destroy(&thread->lock);
+    pthread_cond_destroy(&thread->changed);
+    free(thread);
 }
 
 void stop_lane_threads(struct machine *machine)
 {
     for (int i = 0; i < machine->n_lanes; i++) {
-        stop_thread(&machine->lanes[i]->thread);
-        stop_thread(&machine->lanes[i]->forwarder);
-        stop_thread(&machine->lanes[i]->aside_thread);
+        struct lane *lane = machine->lanes[i];
+        for (int kind = 0; lane->threads && kind < THREAD_KINDS; kind++)
+            stop_thread(lane->threads[kind]);
+        free(lane->threads);
+        lane->threads = NULL;
     }
 }

@@ -105,21 +105,14 @@ void retire_all(struct list *list)
 }
 
 /* An event may end before the thread has finished the job that waited for it, so threads are waited for too.  A lane's
- * thread may give its forwarder a new job, so the forwarder is waited for second. */
-static void wait_for_lane_threads(const struct machine *machine)
-{
-    for (int i = 0; i < machine->n_lanes; i++) {
-        wait_until_idle(machine->lanes[i]->thread);
-        wait_until_idle(machine->lanes[i]->forwarder);
-    }
-}
-
+ * thread may give its forwarder a new job, so forwarders are waited for second. */
 void drain_except_disk(struct list *list)
 {
     if (!list->running)
         return;
     retire_all(list);
-    wait_for_lane_threads(list->pool->machine);
+    wait_for_threads(list->pool->machine, TASK_THREAD);
+    wait_for_threads(list->pool->machine, FORWARDER);
     if (list->restore_state)
         list->restore_state(list);
     if (execution.watch)
@@ -131,7 +124,6 @@ void drain(struct list *list)
     drain_except_disk(list);
     if (!list->running || !list->running->late_tasks) /* else these threads run no task of this list */
         return;
-    for (int i = 0; i < list->pool->machine->n_lanes; i++)
-        wait_until_idle(list->pool->machine->lanes[i]->aside_thread);
+    wait_for_threads(list->pool->machine, ASIDE_THREAD);
     retire_ended(list);
 }

@@ -386,10 +386,8 @@ TEST(a_serial_run_creates_no_thread)
     struct world *world = new_world(machine, 1000);
     must(finish_lists(world->pool, &world->list, 1));
     free(run_world(world, SERIAL));
-    for (int i = 0; i < machine->n_lanes; i++) {
-        assert_null(machine->lanes[i]->thread);
-        assert_null(machine->lanes[i]->forwarder);
-    }
+    for (int i = 0; i < machine->n_lanes; i++)
+        assert_null(machine->lanes[i]->threads);
     free_world(world);
     close_used(machine);
 }

@@ -216,11 +216,11 @@ TEST(only_what_stands_aside_is_idle)
     for (uint32_t number = 1; number <= 3; number++) {
         const struct issue issue = {.list = journey.list, .task = task, .iteration = number};
         if (number == 2)
-            give_job(&disk->aside_thread, disk->name, new_job(&issue, &flight, run_when_idle));
+            give_job(disk, ASIDE_THREAD, new_job(&issue, &flight, run_when_idle));
         else
-            give_job(&disk->thread, disk->name, new_job(&issue, &flight, run_host_task));
-        wait_until_idle(disk->aside_thread);
-        wait_until_idle(disk->thread);
+            give_job(disk, TASK_THREAD, new_job(&issue, &flight, run_host_task));
+        wait_for_threads(journey.machine, ASIDE_THREAD);
+        wait_for_threads(journey.machine, TASK_THREAD);
     }
     assert_int_equal(policy[1], SCHED_OTHER);
     assert_int_equal(policy[2], SCHED_IDLE);
