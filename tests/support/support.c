@@ -71,6 +71,11 @@ size_t draw_below(struct draws *draws, size_t below)
     return (size_t)(u * (double)below);
 }
 
+int draw_between(struct draws *draws, int low, int high)
+{
+    return low + (int)draw_below(draws, (size_t)(high - low + 1));
+}
+
 float *random_floats(size_t n, uint64_t seed)
 {
     float *x = allocate(n, sizeof *x);
@@ -179,12 +184,15 @@ struct machine *open_shaped(const char *devices, int vector, int work_group)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static void read_back(const char *path, char *text, size_t size)
+/* The first 16 KiB of a file; the text lasts. */
+static char *read_back(const char *path)
 {
+    char text[16384];
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
+    return lasting("%s", text);
 }
 
 static struct ran run_words(const char *format, va_list arguments)
@@ -197,8 +205,8 @@ static struct ran run_words(const char *format, va_list arguments)
     int status = system(line); /* NOLINT: a test's own words */
     if (WIFEXITED(status))
         ran.code = WEXITSTATUS(status);
-    read_back(out, ran.out, sizeof ran.out);
-    read_back(err, ran.err, sizeof ran.err);
+    ran.out = read_back(out);
+    ran.err = read_back(err);
     free(line);
     return ran;
 }
@@ -283,7 +291,7 @@ struct outcome run_self(const char *name)
     int status = system(line); /* NOLINT */
     if (WIFEXITED(status))
         outcome.code = WEXITSTATUS(status);
-    read_back(err, outcome.text, sizeof outcome.text);
+    snprintf(outcome.text, sizeof outcome.text, "%s", read_back(err));
     free(line);
     return outcome;
 }

@@ -16,6 +16,7 @@ struct draws {
     uint64_t drawn;
 };
 size_t draw_below(struct draws *draws, size_t below); /* 0 to below - 1 */
+int draw_between(struct draws *draws, int low, int high);
 
 /* Normal numbers that depend on the seed only; the caller frees them. */
 float *random_floats(size_t n, uint64_t seed);
@@ -59,7 +60,7 @@ struct ran {
     int code;
     const char *words;       /* the command's, without the program's name */
     const char *stdout_path; /* a file with all of stdout, until the next run */
-    char out[16384], err[8192];
+    char *out, *err;         /* the first 16 KiB of each; they last as long as the program */
 };
 struct ran run_yard(const char *format, ...) PRINTF_LIKE(1, 2);
 

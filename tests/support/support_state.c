@@ -8,11 +8,6 @@
 
 /* ---- cases ------------------------------------------------------------------------------------------------------- */
 
-static int draw_between(struct draws *draws, int low, int high)
-{
-    return low + (int)draw_below(draws, (size_t)(high - low + 1));
-}
-
 struct mesh cut_mesh(const struct config *config, struct mesh mesh)
 {
     mesh.dp = MAX(mesh.dp, 1);

@@ -232,84 +232,76 @@ static const char *patched(const char *name, uint64_t at, const void *value, siz
 
 #define RECORD(field) header->records_at + 3 * sizeof(struct trace_record) + offsetof(struct trace_record, field)
 
-#define TEXT(at, size)                                                                                                 \
-    {                                                                                                                  \
-        at, size, 0x7878787878787878u                                                                                  \
-    } /* without an end */
+/* A field of the file and what is written there. */
+struct damage {
+    uint64_t at;
+    size_t size;
+    uint64_t value; /* its bytes are written; from the ninth on its lowest byte */
+};
 
-#define WORD(at, value)                                                                                                \
-    {                                                                                                                  \
-        at, 4, value                                                                                                   \
-    }
+static struct damage word(uint64_t at, uint32_t value) { return (struct damage){at, sizeof value, value}; }
 
-#define LONG(at, value)                                                                                                \
-    {                                                                                                                  \
-        at, 8, value                                                                                                   \
-    }
+static struct damage long_word(uint64_t at, uint64_t value) { return (struct damage){at, sizeof value, value}; }
 
-#define REAL(at, value)                                                                                                \
-    {                                                                                                                  \
-        at, 8,                                                                                                         \
-            ((union {                                                                                                  \
-                double x;                                                                                              \
-                uint64_t bits;                                                                                         \
-            }){.x = (value)})                                                                                          \
-                .bits                                                                                                  \
-    }
+static struct damage real(uint64_t at, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (struct damage){at, sizeof value, bits};
+}
+
+/* A text of so many bytes, without an end. */
+static struct damage endless_text(uint64_t at, size_t size) { return (struct damage){at, size, 0x7878787878787878u}; }
 
 TEST(damaged_files_are_refused)
 {
     struct trace *trace = trace_open(make_example("layout.trace"));
     const struct trace_header *header = &trace->header;
-    const struct {
-        uint64_t at;
-        size_t size;
-        uint64_t value; /* its bytes are written there; from the ninth on its lowest byte */
-    } damage[] = {
+    const struct damage damage[] = {
         {HEADER(magic), 1, 'X'},
-        WORD(HEADER(version), 2),
-        WORD(HEADER(n_lanes), UINT32_MAX),
-        WORD(HEADER(n_lanes), 0),
-        WORD(HEADER(n_tasks), 1),
-        WORD(HEADER(n_edges), UINT32_MAX),
-        WORD(HEADER(n_lists), 1),
-        WORD(HEADER(n_devices), 1),
-        WORD(HEADER(n_tensors), UINT32_MAX),
-        WORD(HEADER(n_uses), UINT32_MAX),
-        WORD(HEADER(n_uses), COUNT(example_uses) - 1),
-        WORD(HEADER(n_classes), TRACE_CLASSES + 1),
-        LONG(HEADER(lanes_at), 0),
-        LONG(HEADER(tasks_at), UINT64_MAX - 63),
-        LONG(HEADER(records_at), UINT64_MAX - 63),
-        LONG(HEADER(capacity), 0),
-        LONG(HEADER(capacity), UINT32_MAX + UINT64_C(1)),
-        LONG(HEADER(head), UINT64_MAX),
-        REAL(HEADER(pace_scale), NAN),
-        TEXT(HEADER(list), 24),
-        TEXT(SECOND(lane, name), 40),
-        TEXT(AT(device, name), 80),
-        TEXT(SECOND(task, name), 40),
-        WORD(SECOND(lane, kind), LANE_KINDS),
-        WORD(SECOND(lane, device_index), COUNT(example_devices)),
-        REAL(SECOND(lane, flops_per_s), NAN),
-        TEXT(SECOND(tensor, name), 48),
-        WORD(SECOND(tensor, device), COUNT(example_devices)),
-        WORD(SECOND(tensor, class), 2),
-        WORD(SECOND(tensor, list), 2),
-        WORD(SECOND(tensor, first_use), 1), /* the first use would be of no tensor */
-        WORD(SECOND(tensor, n_uses), 2),    /* the third use would be of no tensor */
-        WORD(SECOND(tensor, n_uses), UINT32_MAX),
-        LONG(SECOND(tensor, bytes), UINT64_MAX),
-        WORD(header->uses_at, N_TASKS),
-        WORD(SECOND(task, role), 2),
-        WORD(SECOND(task, lane), COUNT(example_lanes)),
-        REAL(SECOND(task, flops), INFINITY),
-        WORD(SECOND(task, n_edges), COUNT(example_edges) + 1),
-        WORD(SECOND(task, first_edge), UINT32_MAX), /* its sum with n_edges wraps in 32 bits */
-        WORD(AT(edge, producer), N_TASKS),
-        WORD(RECORD(task), N_TASKS),
-        WORD(RECORD(step), 0),
-        LONG(RECORD(start), in_ns(601)),
+        word(HEADER(version), 2),
+        word(HEADER(n_lanes), UINT32_MAX),
+        word(HEADER(n_lanes), 0),
+        word(HEADER(n_tasks), 1),
+        word(HEADER(n_edges), UINT32_MAX),
+        word(HEADER(n_lists), 1),
+        word(HEADER(n_devices), 1),
+        word(HEADER(n_tensors), UINT32_MAX),
+        word(HEADER(n_uses), UINT32_MAX),
+        word(HEADER(n_uses), COUNT(example_uses) - 1),
+        word(HEADER(n_classes), TRACE_CLASSES + 1),
+        long_word(HEADER(lanes_at), 0),
+        long_word(HEADER(tasks_at), UINT64_MAX - 63),
+        long_word(HEADER(records_at), UINT64_MAX - 63),
+        long_word(HEADER(capacity), 0),
+        long_word(HEADER(capacity), UINT32_MAX + UINT64_C(1)),
+        long_word(HEADER(head), UINT64_MAX),
+        real(HEADER(pace_scale), NAN),
+        endless_text(HEADER(list), 24),
+        endless_text(SECOND(lane, name), 40),
+        endless_text(AT(device, name), 80),
+        endless_text(SECOND(task, name), 40),
+        word(SECOND(lane, kind), LANE_KINDS),
+        word(SECOND(lane, device_index), COUNT(example_devices)),
+        real(SECOND(lane, flops_per_s), NAN),
+        endless_text(SECOND(tensor, name), 48),
+        word(SECOND(tensor, device), COUNT(example_devices)),
+        word(SECOND(tensor, class), 2),
+        word(SECOND(tensor, list), 2),
+        word(SECOND(tensor, first_use), 1), /* the first use would be of no tensor */
+        word(SECOND(tensor, n_uses), 2),    /* the third use would be of no tensor */
+        word(SECOND(tensor, n_uses), UINT32_MAX),
+        long_word(SECOND(tensor, bytes), UINT64_MAX),
+        word(header->uses_at, N_TASKS),
+        word(SECOND(task, role), 2),
+        word(SECOND(task, lane), COUNT(example_lanes)),
+        real(SECOND(task, flops), INFINITY),
+        word(SECOND(task, n_edges), COUNT(example_edges) + 1),
+        word(SECOND(task, first_edge), UINT32_MAX), /* its sum with n_edges wraps in 32 bits */
+        word(AT(edge, producer), N_TASKS),
+        word(RECORD(task), N_TASKS),
+        word(RECORD(step), 0),
+        long_word(RECORD(start), in_ns(601)),
     };
     for (size_t i = 0; i < COUNT(damage); i++) {
         char bytes[80];

@@ -130,20 +130,19 @@ struct scene { /* milliseconds; units are updated last one first, each with a by
 static struct scene random_scene(uint32_t seed)
 {
     struct scene scene;
-    uint32_t n = 0;
-#define DRAW(most) (1 + (int)(random_uniform(77, STREAM_TEST, seed, n++) * (most)))
-    scene.forward = DRAW(9);
-    scene.update = DRAW(3);
+    struct draws draws = {.seed = 77, .row = seed};
+    scene.forward = draw_between(&draws, 1, 9);
+    scene.update = draw_between(&draws, 1, 3);
     for (int u = 0; u < UNITS; u++) {
-        scene.backward[u] = DRAW(9);
-        scene.bytes[u] = 1000 * DRAW(20);
+        scene.backward[u] = draw_between(&draws, 1, 9);
+        scene.bytes[u] = 1000 * draw_between(&draws, 1, 20);
     }
-    scene.slots = DRAW(4);
-    scene.every = DRAW(3);
-    scene.latency = DRAW(4) - 1;
-    scene.rate = 100 * DRAW(40);
-    scene.link = 100 * (DRAW(60) - 1);
-    scene.on_device = false;
+    scene.slots = draw_between(&draws, 1, 4);
+    scene.every = draw_between(&draws, 1, 3);
+    scene.latency = draw_between(&draws, 0, 3);
+    scene.rate = 100 * draw_between(&draws, 1, 40);
+    scene.link = 100 * draw_between(&draws, 0, 59);
+    scene.on_device = seed % 2 == 1;
     return scene;
 }
 
@@ -207,7 +206,9 @@ struct slot_now {
     double written, durable;
 };
 
-static bool holds(const struct slot_now *slot, int n, const struct slot_now *which, double now)
+/* Is one of the n slots taken?  It is while its iteration is on the way to the file, and then as long as that one is the
+ * newest in the file or the newest that is safe. */
+static bool is_taken(const struct slot_now *slot, int n, const struct slot_now *which, double now)
 {
     int newest_written = 0, newest_durable = 0;
     for (int i = 0; i < n; i++) {
@@ -220,40 +221,71 @@ static bool holds(const struct slot_now *slot, int n, const struct slot_now *whi
            (which->written > now + 1e-9 || which->iteration == newest_written || which->iteration == newest_durable);
 }
 
+/* The first of the n slots that is not taken; -1: all are. */
 static int free_slot(const struct slot_now *slot, int n, double now)
 {
     int k = 0;
-    while (k < n && holds(slot, n, &slot[k], now))
+    while (k < n && is_taken(slot, n, &slot[k], now))
         k++;
     return k < n ? k : -1;
 }
 
-/* On the host's side the next update of a unit waits until this one's bytes are down. */
+/* When training, the link and the disk have done what they have been given so far, and when each unit's newest copy is
+ * down; in milliseconds. */
+struct done {
+    double training, link, disk, down[UNITS];
+};
+
+/* A unit's backward and update.  On the host's side the update waits until what the one before it wrote is down. */
+static void reckon_update(const struct scene *scene, int unit, struct done *done)
+{
+    double begin = done->training + scene->backward[unit];
+    if (!scene->on_device)
+        begin = fmax(begin, done->down[unit]);
+    done->training = begin + scene->update;
+}
+
+/* What the update wrote goes down, and then to the disk, each behind what is there already. */
+static void reckon_copy(const struct scene *scene, int unit, struct done *done)
+{
+    double bytes = scene->bytes[unit];
+    double way = scene->link ? bytes / scene->link : 0;
+    done->link = fmax(done->link, done->training) + way;
+    done->down[unit] = done->link;
+    done->disk = fmax(done->disk, done->link) + scene->latency + bytes / scene->rate;
+}
+
+/* The outcome of a scene, as expect_outcome() has it.  One iteration with a slot, where f is the forward, b and u
+ * are a unit's backward and update, and 2 1 0 are the copies and writes of the units:
+ *
+ *     training   f  b u  b u  b u  f  ...         the slot is chosen at the end of the first u
+ *     link              2    1    0
+ *     disk               2222 1111 0000 c         it is written at the end of 0000, and durable at that of c, the commit
+ */
 static char *reckon(const struct scene *scene)
 {
     const char *stored = "", *dropped = "";
     struct slot_now slot[8] = {{0}};
-    double disk = 0, now = 0, link = 0, down[UNITS] = {0};
+    struct done done = {0};
     for (int i = 1; i <= ITERATIONS; i++) {
-        int found = -1;
-        now += scene->forward;
-        for (int u = UNITS - 1; u >= 0; u--) {
-            now = fmax(now + scene->backward[u], scene->on_device ? 0 : down[u]) + scene->update;
-            if (u == UNITS - 1 && i % scene->every == 0)
-                found = free_slot(slot, scene->slots, now);
-            if (found < 0)
-                continue;
-            link = fmax(link, now) + (scene->link ? (double)scene->bytes[u] / scene->link : 0);
-            down[u] = link;
-            disk = fmax(disk, link) + scene->latency + (double)scene->bytes[u] / scene->rate;
+        bool is_wanted = i % scene->every == 0;
+        int taken = -1;
+        done.training += scene->forward;
+        for (int unit = UNITS - 1; unit >= 0; unit--) {
+            reckon_update(scene, unit, &done);
+            if (is_wanted && unit == UNITS - 1)
+                taken = free_slot(slot, scene->slots, done.training);
+            if (taken >= 0)
+                reckon_copy(scene, unit, &done);
         }
-        if (found < 0 && i % scene->every == 0)
+        if (is_wanted && taken < 0)
             dropped = lasting("%s %d", dropped, i);
-        if (found < 0)
+        if (taken < 0)
             continue;
-        slot[found] = (struct slot_now){i, disk, disk + scene->latency};
-        disk += scene->latency;
-        stored = lasting("%s%s%d: %.9g %.9g", stored, *stored ? ", " : "", i, slot[found].written, slot[found].durable);
+        double written = done.disk;
+        done.disk += scene->latency;
+        slot[taken] = (struct slot_now){.iteration = i, .written = written, .durable = done.disk};
+        stored = lasting("%s%s%d: %.9g %.9g", stored, *stored ? ", " : "", i, written, done.disk);
     }
     return lasting("%s%s%s", stored, *dropped ? " but not" : "", dropped);
 }
@@ -275,7 +307,6 @@ LAW(snapshots_of_random_lists_are_as_reckoned)
     const struct cases some = cases_of(12, number_from("YARD_CASES", 60));
     for (uint32_t seed = (uint32_t)some.begin; seed < (uint32_t)some.end; seed++) {
         struct scene scene = random_scene(seed);
-        scene.on_device = seed % 2 == 1;
         char *text = scene_text(&scene);
         char *words =
             lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d --iterations %d --snapshot-in %s "
@@ -287,25 +318,21 @@ LAW(snapshots_of_random_lists_are_as_reckoned)
     }
 }
 
-/* A whole number below `most`: the nth that is drawn for a list. */
-static int draw(int seed, int nth, int most)
-{
-    return (int)(random_uniform(78, STREAM_TEST, (uint32_t)seed, (uint64_t)nth) * most);
-}
-
-static char *list_that_skips_steps(int seed)
+static char *list_that_skips_steps(struct draws *draws)
 {
     char *text = NULL;
-    int units = 2 + draw(seed, 4, 4);
-    append_text(&text, "device gpu memory=1G\ndisk 1e7 %dus\n", draw(seed, 5, 200));
+    int units = draw_between(draws, 2, 5);
+    append_text(&text, "device gpu memory=1G\ndisk 1e7 %dus\n", draw_between(draws, 0, 199));
     for (int u = 0; u < units; u++)
         append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 100 gradients\n", u,
-                    100 + draw(seed, 10 + u, 8000), u);
+                    draw_between(draws, 100, 8099), u);
     for (int u = 0; u < units; u++) {
-        append_text(&text, "task b%d gpu.compute %dus role=backward layer=%d reads=w%d writes=g%d\n", u,
-                    1 + draw(seed, 20 + u, 500), u, u, u);
-        append_text(&text, "task u%d gpu.compute %dus role=update layer=%d cpu=%dus every=%d", u,
-                    1 + draw(seed, 30 + u, 100), u, 1 + draw(seed, 40 + u, 500), 1 + draw(seed, 50 + u, 6));
+        int backward = draw_between(draws, 1, 500), update = draw_between(draws, 1, 100);
+        int update_on_cpu = draw_between(draws, 1, 500), every = draw_between(draws, 1, 6);
+        append_text(&text, "task b%d gpu.compute %dus role=backward layer=%d reads=w%d writes=g%d\n", u, backward, u, u,
+                    u);
+        append_text(&text, "task u%d gpu.compute %dus role=update layer=%d cpu=%dus every=%d", u, update, u,
+                    update_on_cpu, every);
         append_text(&text, " reads=g%d,w%d writes=w%d\n", u, u, u);
     }
     return text;
@@ -318,12 +345,13 @@ LAW(updates_that_skip_steps_are_stored_or_dropped)
     static const char *const sides[] = {"all-cpu", "plan", "off"};
     struct cases cases = cases_of(8, 60);
     for (int seed = cases.begin; seed < cases.end; seed++) {
-        char *text = list_that_skips_steps(seed);
-        int slots = 1 + draw(seed, 0, 4), every = 1 + draw(seed, 1, 3);
-        char *words =
-            lasting("--list %s --clip %d --overlap %s --snapshot x --snapshot-slots %d --snapshot-every %d "
-                    "--iterations 60",
-                    write_text("skips.txt", "%s", text), draw(seed, 2, 2), sides[draw(seed, 3, 3)], slots, every);
+        struct draws draws = {.seed = 78, .row = (uint32_t)seed};
+        char *text = list_that_skips_steps(&draws);
+        int slots = draw_between(&draws, 1, 4), every = draw_between(&draws, 1, 3), clip = draw_between(&draws, 0, 1);
+        const char *side = sides[draw_below(&draws, COUNT(sides))];
+        char *words = lasting("--list %s --clip %d --overlap %s --snapshot x --snapshot-slots %d --snapshot-every %d "
+                              "--iterations 60",
+                              write_text("skips.txt", "%s", text), clip, side, slots, every);
         json_t *json = report_of(plan(words));
         size_t all =
             json_array_size(json_object_get(json, "commits")) + json_array_size(json_object_get(json, "dropped"));

@@ -117,48 +117,77 @@ TEST(norm_halts_on_what_is_not_finite)
 
 /* ---- sums in order (common.cl) ----------------------------------------------------------------------------------- */
 
-static void check_sums(int N, int C, bool accumulate)
+static void check_column_sum(int N, int C, bool accumulate)
 {
     int n = N * C;
     struct twins sum = twins(C, 1);
-    struct twins dw = twins(C, 2);
-    struct twins db = twins(C, 3);
-    struct twins total = twins(1, 4);
-    struct twins norm = twins(VERDICT_SIZE, 5);
+    float *d = random_floats((size_t)n, 6);
+    RUN("elementwise.cl", "column_sum", columns_of_groups(C), ARRAY(sum.ours, C), ARRAY(d, n), WHOLE(N), WHOLE(C),
+        WHOLE(accumulate));
+    ref_column_sum(sum.expected, d, N, C, accumulate);
+    expect_same_twins("column_sum", &sum);
+    free_twins(&sum);
+    free(d);
+}
+
+static void check_layernorm_params(int N, int C, bool accumulate)
+{
+    int n = N * C;
+    struct twins dw = twins(C, 2), db = twins(C, 3);
     float *d = random_floats((size_t)n, 6);
     float *x = random_floats((size_t)n, 7);
     float *mean = random_floats((size_t)N, 8);
-    float *rstd = random_floats((size_t)N, 9), *squares = random_floats((size_t)n, 10);
-    float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 0.5f};
-    for (int i = 0; i < n; i++)
-        squares[i] *= squares[i];
-    RUN("elementwise.cl", "column_sum", columns_of_groups(C), ARRAY(sum.ours, C), ARRAY(d, n), WHOLE(N), WHOLE(C),
-        WHOLE(accumulate));
+    float *rstd = random_floats((size_t)N, 9);
     RUN("layernorm.cl", "layernorm_backward_params", columns_of_groups(C), ARRAY(dw.ours, C), ARRAY(db.ours, C),
         ARRAY(d, n), ARRAY(x, n), ARRAY(mean, N), ARRAY(rstd, N), WHOLE(N), WHOLE(C), WHOLE(accumulate));
-    RUN("loss.cl", "loss_sum", 1, ARRAY(total.ours, 1), ARRAY(d, n), WHOLE(n), WHOLE(accumulate));
-    RUN("norm.cl", "norm_finish", 1, ARRAY(norm.ours, VERDICT_SIZE), ARRAY(squares, n), WHOLE(n),
-        ARRAY(control, CONTROL_SIZE), ARRAY(mean, N), WHOLE(N));
-    ref_column_sum(sum.expected, d, N, C, accumulate);
     ref_layernorm_backward_params(dw.expected, db.expected, d, x, mean, rstd, N, C, accumulate);
-    ref_loss_sum(total.expected, d, n, accumulate);
-    ref_norm_finish(norm.expected, squares, n, control);
-    expect_same_twins("column_sum", &sum);
     expect_same_twins("layernorm dw", &dw);
     expect_same_twins("layernorm db", &db);
-    expect_same_twins("loss_sum", &total);
-    expect_close_twins("norm_finish", &norm,
-                       device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
-    free_twins(&sum);
     free_twins(&dw);
     free_twins(&db);
-    free_twins(&total);
-    free_twins(&norm);
     free(d);
     free(x);
     free(mean);
     free(rstd);
+}
+
+static void check_loss_sum(int n, bool accumulate)
+{
+    struct twins total = twins(1, 4);
+    float *losses = random_floats((size_t)n, 6);
+    RUN("loss.cl", "loss_sum", 1, ARRAY(total.ours, 1), ARRAY(losses, n), WHOLE(n), WHOLE(accumulate));
+    ref_loss_sum(total.expected, losses, n, accumulate);
+    expect_same_twins("loss_sum", &total);
+    free_twins(&total);
+    free(losses);
+}
+
+/* n sums of blocks, and the losses of so many ranks. */
+static void check_norm_finish(int n, int ranks)
+{
+    struct twins norm = twins(VERDICT_SIZE, 5);
+    float *losses = random_floats((size_t)ranks, 8);
+    float *squares = random_floats((size_t)n, 10);
+    float control[CONTROL_SIZE] = {[CONTROL_CLIP] = 0.5f};
+    for (int i = 0; i < n; i++)
+        squares[i] *= squares[i];
+    RUN("norm.cl", "norm_finish", 1, ARRAY(norm.ours, VERDICT_SIZE), ARRAY(squares, n), WHOLE(n),
+        ARRAY(control, CONTROL_SIZE), ARRAY(losses, ranks), WHOLE(ranks));
+    ref_norm_finish(norm.expected, squares, n, control);
+    expect_close_twins("norm_finish", &norm,
+                       device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
+    free_twins(&norm);
+    free(losses);
     free(squares);
+}
+
+/* All kernels whose sums have an order: of N rows of C numbers, or of all N * C. */
+static void check_sums(int N, int C, bool accumulate)
+{
+    check_column_sum(N, C, accumulate);
+    check_layernorm_params(N, C, accumulate);
+    check_loss_sum(N * C, accumulate);
+    check_norm_finish(N * C, N);
 }
 
 /* Some tiles of rows and columns, the last ones cut anywhere. */

@@ -80,17 +80,17 @@ static int open_terminal(int columns)
 static char *read_until_end(int master, pid_t child, const char *stop, size_t *n, int *status)
 {
     char *all = NULL;
-    char part[4096];
     size_t cap = 0;
-    for (ssize_t got; (got = read(master, part, sizeof part)) > 0 || waitpid(child, status, WNOHANG) == 0;)
-        for (ssize_t i = 0; i < got; i++) {
-            GROW(all, cap, *n + 1);
-            all[(*n)++] = part[i];
-            if (stop && *n >= strlen(stop) && memcmp(all + *n - strlen(stop), stop, strlen(stop)) == 0) {
-                assert_int_equal(write(master, "\003", 1), 1);
-                stop = NULL;
-            }
+    char byte;
+    while (read(master, &byte, 1) == 1) { /* it fails when the child, the last that had the terminal open, has ended */
+        GROW(all, cap, *n + 1);
+        all[(*n)++] = byte;
+        if (stop && *n >= strlen(stop) && memcmp(all + *n - strlen(stop), stop, strlen(stop)) == 0) {
+            assert_int_equal(write(master, "\003", 1), 1);
+            stop = NULL;
         }
+    }
+    assert_int_equal(waitpid(child, status, 0), child);
     return all;
 }
 
