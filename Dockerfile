@@ -10,7 +10,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends make git gdb
 RUN useradd --create-home --shell /bin/bash student
 WORKDIR /home/student/trainyard
 COPY src/make/packages.sh src/make/packages.sh
-RUN src/make/packages.sh install build tests patch
+RUN src/make/packages.sh --install build tests patch
 COPY . .
 RUN chown -R student:student .
 USER student

@@ -133,8 +133,8 @@ $(SHARED)/yard-gdb.py: src/gdb/yard.py
 PACKAGES = CC='$(CC)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' src/make/packages.sh
 TEST_NEEDS = tests patch
 $(SHARED)/packages:
-	@$(PACKAGES) build optional window
-	@$(PACKAGES) name $(TEST_NEEDS)
+	@$(PACKAGES) build --optional window
+	@$(PACKAGES) --name $(TEST_NEEDS)
 	@mkdir -p $(@D)
 	@touch $@
 
@@ -244,7 +244,7 @@ report: ## Writes build/report-N.html for lab N= (or TREE=), to hand in: numbers
 
 deps: ## Looks for the packages again, and installs what is missing.
 	@rm -f build/packages* $(SHARED)/packages*
-	@$(PACKAGES) install build $(TEST_NEEDS) window
+	@$(PACKAGES) --install build $(TEST_NEEDS) window
 
 C_FILES = $(wildcard src/*.[ch] src/*/*/*.[ch] tests/support/*.[ch] tests/unit/*/*.c)
 format: ## Puts the sources into the project's layout, with clang-format 14.

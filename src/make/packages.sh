@@ -1,22 +1,23 @@
 #!/bin/sh
-# packages.sh [install|name] NEED... - is everything there?  Names what is missing, and installs it with the system's
-# package manager once somebody has said yes.
+# packages.sh [--install|--name] NEED... [--optional NEED...] - is everything there?  Names what is missing, and installs
+# it with the system's package manager once somebody has said yes.
 #
 #     packages.sh build              what ./yard needs: a C compiler, four libraries, an OpenCL driver
 #     packages.sh build tests        ... and cmocka, for the test programs
 #     packages.sh patch              the program patch, for the labs and their test
 #     packages.sh window             SDL2, for the window of `yard view`; without it there are pictures
-#     packages.sh build optional window    what follows is installed with the rest; nothing fails without it
-#     packages.sh install NEED...    is what `make deps` calls: where nobody can be asked, this word is the yes
-#     packages.sh name NEED...       only names what is missing: nobody needs it yet
 #     packages.sh oclgrind           the kernel checker, for `make oclgrind`
+#
+#     --optional NEED...             these are installed with the rest; nothing fails without them
+#     --install                      is what `make deps` gives: where nobody can be asked, it is the yes
+#     --name                         only names what is missing: nobody needs it yet
 #
 # A library is there when a program that includes its header links against it, wherever it came from.  What is missing
 # is named, and the command that installs it is shown.  Who runs that command:
 #
 #     on a terminal                      this script, after a yes: as root, through sudo, or with Homebrew as yourself
-#     without a terminal, install        this script, without asking
-#     without a terminal, no install     nobody: the exit code is 1, and you type `make deps`
+#     without a terminal, --install      this script, without asking
+#     without a terminal, no --install   nobody: the exit code is 1, and you type `make deps`
 #     neither root nor with sudo         nobody: the exit code is 1, and root types the command
 set -u
 system=$(uname)
@@ -83,8 +84,8 @@ what_is() { # NEED: in words
     esac
 }
 
-list_missing() { # of $wanted.  Without a compiler libraries cannot be tried, and count as missing
-    for need in $wanted; do
+list_missing() { # NEED...: those of them.  Without a compiler libraries cannot be tried, and count as missing
+    for need; do
         has "$need" || echo "$need"
     done
 }
@@ -95,17 +96,16 @@ names_in_column() { # COLUMN: the names of the packages for $missing in that col
     done | tr ',\n' '  ' | sed 's/ *$//'
 }
 
-list_needed() { # those of $missing without which nothing goes on
-    for needed in $missing; do
-        case " $optional " in
-        *" $needed "*) ;;
-        *) echo "$needed" ;;
-        esac
+describe_missing() { # SENTENCE
+    echo "$1"
+    for need in $missing; do
+        echo "  - $(what_is "$need")"
     done
 }
 
 go_without() { # the end where nothing was installed: well if all that is missing is optional
-    if [ -n "$(list_needed)" ]; then
+    # shellcheck disable=SC2086 # needs
+    if [ -n "$(list_missing $required)" ]; then
         exit 1
     fi
     for need in $missing; do
@@ -119,131 +119,99 @@ no_package() { # WHY
     go_without
 }
 
-# ---- what is wanted, and is it there? --------------------------------------------------------------------------------
+# ---- what is wanted? -------------------------------------------------------------------------------------------------
 
-# only_name and may_install are yes or no; by_hand is the command that installs what is missing; optional are those of
-# $wanted that nothing fails without.
-read_words() { # [install|name] NEED...; sets: only_name, may_install, by_hand, wanted, optional
-    only_name=no
-    may_install=no
-    by_hand='make deps'
-    wanted=
-    optional=
-    is_optional=no # yes behind the word `optional`
-    for argument in "$@"; do
-        case $argument in
-        name)
-            only_name=yes
-            continue ;;
-        install)
-            may_install=yes
-            continue ;;
-        optional)
-            is_optional=yes
-            continue ;;
-        build) needs='compiler opencl driver clblast zlib jansson' ;;
-        window) needs=sdl2 ;;
-        tests) needs=cmocka ;;
-        patch) needs=$argument ;;
-        oclgrind)
-            needs=$argument
-            by_hand='src/make/packages.sh install oclgrind' ;; # `make deps` leaves it out: one test alone needs it
-        *)
-            echo "packages.sh: unknown need '$argument'; known are build, window, tests, patch, oclgrind" >&2
-            exit 2 ;;
-        esac
-        wanted="$wanted $needs"
-        if [ $is_optional = yes ]; then
-            optional="$optional $needs"
-        fi
-    done
+mode=ask            # or install or name, as the options say
+by_hand='make deps' # what installs it all
+required=           # needs without which nothing goes on
+optional=           # needs that nothing fails without
+
+add_needs() { # NEED...; sets: required, or optional if $after_optional is yes
+    if [ "$after_optional" = yes ]; then
+        optional="$optional $*"
+    else
+        required="$required $*"
+    fi
 }
 
-name_missing() {
+after_optional=no
+for word; do
+    case $word in
+    --install) mode=install ;;
+    --name) mode=name ;;
+    --optional) after_optional=yes ;;
+    build) add_needs compiler opencl driver clblast zlib jansson ;;
+    window) add_needs sdl2 ;;
+    tests) add_needs cmocka ;;
+    patch) add_needs patch ;;
+    oclgrind)
+        add_needs oclgrind
+        by_hand='src/make/packages.sh --install oclgrind' ;; # `make deps` leaves it out: one test alone needs it
+    *)
+        echo "packages.sh: unknown need '$word'; known are build, window, tests, patch, oclgrind" >&2
+        exit 2 ;;
+    esac
+done
+
+# ---- is it there? ----------------------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2086 # needs
+missing=$(list_missing $required $optional)
+if [ -z "$missing" ]; then
+    exit 0
+fi
+if [ $mode = name ]; then
     for need in $missing; do
         echo "missing  $(what_is "$need"); $by_hand installs it"
     done
-}
+    exit 0
+fi
+describe_missing "Trainyard needs what this system lacks:"
 
-describe_missing() { # SENTENCE
-    echo "$1"
-    for need in $missing; do
-        echo "  - $(what_is "$need")"
-    done
-}
+# ---- which command installs it? --------------------------------------------------------------------------------------
 
-# ---- the package manager ---------------------------------------------------------------------------------------------
-
-# install is its command; names are what it calls what is missing; as_root is yes where only root may call it; update is
-# what brings the lists of packages up to date, if a command of its own does.
-find_manager() { # sets: install, names, as_root, update
-    as_root=yes
-    update=
-    if command -v apt-get >/dev/null; then
-        update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
-        install='apt-get install -y --no-install-recommends'
-        names=$(names_in_column 2)
-    elif command -v dnf >/dev/null; then
-        install='dnf install -y'
-        names=$(names_in_column 3)
-    elif command -v pacman >/dev/null; then
-        install='pacman -S --needed --noconfirm'
-        names=$(names_in_column 4)
-    elif command -v brew >/dev/null; then
-        install='brew install'
-        names=$(names_in_column 5)
-        as_root=no
-    else
-        no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
-    fi
-    if [ -z "$names" ]; then
-        no_package "We know no package for this system."
-    fi
-}
+sudo='sudo ' # before each command; "" where no other user is needed
+if [ "$(id -u)" -eq 0 ]; then
+    sudo=
+fi
+update= # the command that brings the lists of packages up to date, if the manager wants one of its own
+if command -v apt-get >/dev/null; then
+    update='apt-get update' # a fresh system has no lists yet, an old one has stale ones
+    install='apt-get install -y --no-install-recommends'
+    names=$(names_in_column 2)
+elif command -v dnf >/dev/null; then
+    install='dnf install -y'
+    names=$(names_in_column 3)
+elif command -v pacman >/dev/null; then
+    install='pacman -S --needed --noconfirm'
+    names=$(names_in_column 4)
+elif command -v brew >/dev/null; then
+    install='brew install'
+    names=$(names_in_column 5)
+    sudo=
+else
+    no_package "There is no package manager here that we know (apt-get, dnf, pacman, brew)."
+fi
+if [ -z "$names" ]; then
+    no_package "We know no package for this system."
+fi
 
 # ---- may it be called? -----------------------------------------------------------------------------------------------
+
+whole_command() { # SUDO: all that is called, on one line
+    echo "${update:+$1$update && }$1$install $names"
+}
 
 can_answer() { # is there someone to say yes?
     [ -t 2 ] && (: </dev/tty) 2>/dev/null
 }
 
-# ask is yes, no or impossible; through_sudo is yes or no; how is what is said of who must install it.
-choose_asking() { # sets: ask, through_sudo, how
-    ask=no
-    through_sudo=no
-    how=
-    if [ "$as_root" = yes ] && [ "$(id -u)" -ne 0 ]; then
-        if ! command -v sudo >/dev/null; then
-            ask=impossible
-            how='as root, with this command'
-            return
-        fi
-        through_sudo=yes
-    fi
-    if can_answer; then
-        ask=yes
-    elif [ $may_install = no ]; then
-        ask=impossible
-        how="by $by_hand, which runs this command"
-    fi
+leave_to_user() { # HOW COMMAND
+    printf 'Install it %s:\n\n    %s\n\nThen type make again.\n' "$1" "$2"
+    go_without
 }
 
-# Shows the command, and goes on if it may be called.
-show_and_ask() {
-    prefix=
-    if [ $through_sudo = yes ]; then
-        prefix='sudo '
-    fi
-    shown="${update:+$prefix$update && }$prefix$install $names"
-    if [ $ask = impossible ]; then
-        printf 'Install it %s:\n\n    %s\n\nThen type make again.\n' "$how" "$shown"
-        go_without
-    fi
-    printf '\n    %s\n\n' "$shown"
-    if [ $ask = no ]; then
-        echo "This command is run now: you asked for it, and there is no terminal to ask again."
-        return
-    fi
+ask_user() { # goes on after a yes
     printf 'Run this command now? [y/N] '
     read -r answer </dev/tty
     case $answer in
@@ -254,47 +222,34 @@ show_and_ask() {
     esac
 }
 
+if [ -n "$sudo" ] && ! command -v sudo >/dev/null; then
+    leave_to_user 'as root, with this command' "$(whole_command '')"
+fi
+if [ $mode != install ] && ! can_answer; then
+    leave_to_user "by $by_hand, which runs this command" "$(whole_command "$sudo")"
+fi
+printf '\n    %s\n\n' "$(whole_command "$sudo")"
+if can_answer; then
+    ask_user
+else
+    echo "This command is run now: you asked for it, and there is no terminal to ask again."
+fi
+
 # ---- installing ------------------------------------------------------------------------------------------------------
 
-call_manager() { # WORDS...
-    if [ $through_sudo = yes ]; then
-        sudo "$@"
-    else
-        "$@"
-    fi
-}
-
-install_packages() {
-    export DEBIAN_FRONTEND=noninteractive
-    # shellcheck disable=SC2086 # a command and its words
-    if [ -n "$update" ] && ! call_manager $update; then
-        echo "(going on with the package lists as they are)"
-    fi
-    # shellcheck disable=SC2086 # a command and its words, and names of packages
-    if ! call_manager $install $names; then
-        echo "The installation failed: the messages above say why."
-        go_without
-    fi
-}
-
-# ---- from beginning to end -------------------------------------------------------------------------------------------
-
-read_words "$@"
-missing=$(list_missing)
-if [ -z "$missing" ]; then
-    exit 0
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # a command and its words
+if [ -n "$update" ] && ! $sudo$update; then
+    echo "(going on with the package lists as they are)"
 fi
-if [ $only_name = yes ]; then
-    name_missing
-    exit 0
+# shellcheck disable=SC2086 # a command and its words, and names of packages
+if ! $sudo$install $names; then
+    echo "The installation failed: the messages above say why."
+    go_without
 fi
-describe_missing "Trainyard needs what this system lacks:"
-find_manager
-choose_asking
-show_and_ask
-install_packages
 
-missing=$(list_missing)
+# shellcheck disable=SC2086 # needs
+missing=$(list_missing $required $optional)
 if [ -n "$missing" ]; then
     describe_missing "Installed, and yet not found:"
     go_without

@@ -73,7 +73,7 @@ register_driver() { # LIBRARY, unless its name without a version is in some .icd
 }
 
 list_missing() { # packages
-    src/make/packages.sh name build tests
+    src/make/packages.sh --name build tests
 }
 
 prepare_programs() { # ./yard and the tests of kernels, with the kit where packages are missing; sets: missing

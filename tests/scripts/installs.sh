@@ -34,11 +34,11 @@ packages_without_compiler() { # CODE NEED...
 
 name='make deps as root without a terminal'
 check "$name installs a compiler and SDL2, and fails where they cannot be had" \
-    packages_without_compiler 1 install build window
+    packages_without_compiler 1 --install build window
 check "$name says that the command is run, and why" \
     grep -q 'run now: you asked for it, and there is no terminal' "$TMP/err"
 check "$name installs all in one command" grep -q '^install .*gcc.* libsdl2-dev' "$TMP/asked"
-check "$name goes on without SDL2 where that is optional" packages 0 install optional window
+check "$name goes on without SDL2 where that is optional" packages 0 --install --optional window
 check "$name has tried to install SDL2" grep -q '^install .*libsdl2-dev' "$TMP/asked"
 
 # The same on a terminal, which Python makes.
@@ -53,7 +53,7 @@ sys.exit(pty.spawn(sys.argv[1:]) >> 8)' src/make/packages.sh "$@" >"$TMP/err" 2>
 }
 name='root on a terminal'
 if python3 -c 'import os; os.openpty()' 2>/dev/null; then
-    check "$name says no, and goes on without SDL2" packages_on_terminal n 0 optional window
+    check "$name says no, and goes on without SDL2" packages_on_terminal n 0 --optional window
     check "$name is asked" grep -q 'Run this command now?' "$TMP/err"
     check "$name has said no: nothing is installed" [ ! -s "$TMP/asked" ]
     check "$name says yes, and SDL2 cannot be had" packages_on_terminal y 1 window
@@ -63,11 +63,11 @@ else
 fi
 
 installs_nothing() { # NAME: of a user without a terminal, who types make
-    check "$1 goes on without SDL2" packages 0 optional window
+    check "$1 goes on without SDL2" packages 0 --optional window
     check "$1: nothing is installed" [ ! -s "$TMP/asked" ]
     check "$1 is told that it goes on without SDL2" grep -q 'going on without SDL2' "$TMP/err"
     check "$1 is told how to install SDL2" grep -q 'libsdl2-dev' "$TMP/err"
-    check "$1 does not go on without a compiler" packages_without_compiler 1 build optional window
+    check "$1 does not go on without a compiler" packages_without_compiler 1 build --optional window
     check "$1: no compiler is installed" [ ! -s "$TMP/asked" ]
     check "$1 is told what a compiler's package is" grep -q 'gcc.* libsdl2-dev' "$TMP/err"
 }
@@ -79,7 +79,7 @@ echo 'exec "$@"' | command_of sudo
 installs_nothing 'a user with sudo and without a terminal'
 check 'such a user is told to type make deps' grep -q 'by make deps' "$TMP/err"
 name="such a user's make deps"
-check "$name fails where a compiler cannot be had" packages_without_compiler 1 install build
+check "$name fails where a compiler cannot be had" packages_without_compiler 1 --install build
 check "$name calls the manager through sudo" grep -q '^install .*gcc' "$TMP/asked"
 
 demo() { # LIBRARIES OF SDL2: what `make demo` would say in the end, to $TMP/said
