@@ -181,9 +181,10 @@ TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit
 SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
 WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
 TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
-# Tests that are scripts: those of `make test`, and all others.  A right change of src/ must pass `make test`: what
-# compares the sources with other files of the project, such as labs.sh with the labs' patches, is among the others.
-IN_PARTS = tests/pages/walk.sh # a script of which `make test` runs a part, and `make check` the rest; so do programs
+# Tests that are scripts: SCRIPTS are those of `make test`, and LONGER all others.  IN_PARTS is a script of which `make
+# test` runs a part and `make check` the rest, as they do with every program.  A right change of src/ must pass `make
+# test`: so a script that compares the sources with other files, such as labs.sh with the labs' patches, is in LONGER.
+IN_PARTS = tests/pages/walk.sh
 SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files installs) tests/pages/pages.sh $(IN_PARTS)
 LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
@@ -226,6 +227,8 @@ $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 # No scripts, which would take too long with these sanitizers; but all checks of the programs, as `make check` has them.
 ASAN = $(MAKE) --no-print-directory BUILD=build/asan YARD=yard-asan SCRIPTS= PART=all \
        OPTIMISE='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined'
+# The + tells make that this line calls another make, which shares its jobs.  It cannot see that itself, since the word
+# $(MAKE) stands in a variable.
 asan: ## Builds ./yard-asan with AddressSanitizer and UBSan, and runs the test programs with them.
 	+@$(ASAN) test
 

@@ -8,8 +8,8 @@
 #
 #     demo: $(YARD) ## Trains a small GPT.                 make demo          Trains a small GPT.
 #
-# A title is printed before the first target of its group, and not at all if it has none.  Above all of them stands what
-# `make` does alone, and which variables it knows.
+# A title is printed before the first target of its group, so a group without targets has none.  The first lines say
+# what `make` does without a target, and which variables it knows.
 
 BEGIN {
     print "make               Builds ./yard."

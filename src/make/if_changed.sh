@@ -1,8 +1,8 @@
 #!/bin/sh
 # if_changed.sh FILE WORDS... - FILE becomes what the command WORDS prints, if that is something else than before.
 #
-# Else FILE is not touched and keeps its time: so make does not make anew what depends on it.  When the command fails,
-# FILE stays as it was, and so does this script fail.
+# Else FILE is not touched and keeps its time, so that make does not make anew what depends on it.  When the command
+# fails, this script fails too, and FILE stays as it was.
 set -u
 file=$1
 shift

@@ -4,21 +4,18 @@
 #     awk -v without='plot view' -v as=folders -f modules.awk FILE.c...      what is left out, "src/tools/plot"
 #     awk -v without='plot view' -v as=note    -f modules.awk FILE.c...      which others are left out too, and why
 #     awk                        -v as=modules -f modules.awk FILE.c...      their order, and where each one's pass runs
-#     awk                        -v as=words   -f modules.awk FILE.c...      the words that each adds to command lines:
-#                                                                            "plot command plot", "pace option pace"
 #
 # The word "all" leaves out all folders but the trainer's.  FILEs are those that have a line
-# `const struct module module_NAME = {`; for the words, FILEs are all files of these folders, since a command may stand
-# in another file.  An unknown name ends it with exit code 2.
+# `const struct module module_NAME = {`.  An unknown name ends it with exit code 2.
 #
 # The modules stand in the order of their files, but each one after those that its `.after` names.  A name there that is
 # unknown, or a circle, ends it with exit code 2 too.
 #
 # This program reads C by the shape of lines, and knows no other shapes than these.  A struct module begins with a line
-# `const struct module module_NAME = {` and ends with a line `};`.  Between them, each field of those below stands on a
-# line of its own, with its whole value and the comma behind it: `    .after = "pass predict",`.  Where a line of such a
-# struct names one of these fields in another shape, or the struct has no end, a sentence says so, with exit code 2.  A
-# struct that has only a .name may stand on one line.
+# `const struct module module_NAME = {` and ends with a line `};`.  Between them, .after and .needs each stand on a line
+# of their own, with the whole value and the comma behind it: `    .after = "pass predict",`.  Where a line of such a
+# struct names one of them in another shape, or the struct has no end, a sentence says so, with exit code 2.  A struct
+# that has only a .name may stand on one line.
 #
 # Each module has a name.  sorted[1] to sorted[n] are the names of all modules.  By name:
 #
@@ -29,14 +26,11 @@
 #                        the user asked to leave it out
 #
 #     file[name]         the file that registers the module
-#     options[name]      the name in C of its table of options, and
-#     commands[name]     that of its command, or table of commands; "": it has none
 #
-# runs_at[FOLDER] is the number of the pass in that folder.  rows[FILE, TABLE] has the .name of each row of an array of
-# options, or of a subcommand, with a space before each; if TABLE is not static, it is in rows[FOLDER, TABLE].
+# runs_at[FOLDER] is the number of the pass in that folder.
 
-function value_of(line, field) { # of a line `    .runs_at = 60,`, `    .needs = "pass predict",` or `.commands = &own,`
-    sub(".*\\." field " = [\"&]?", "", line)
+function value_of(line, field) { # of a line `    .runs_at = 60,` or `    .needs = "pass predict",`
+    sub(".*\\." field " = \"?", "", line)
     sub(/[",].*/, "", line)
     return line
 }
@@ -56,7 +50,7 @@ FNR == 1 && name != "" { refuse(file[name], "module_" name " must end with a lin
 /^const struct module module_/ && !/ = \{$/ && !/ = \{\.name = "[a-z_0-9]+"};$/ {
     refuse(FILENAME ", line " FNR, "this line must end with `= {`, or be all of a struct that has only a .name")
 }
-name != "" && /\.(after|needs|options|commands) *=/ && !/^    \.[a-z]+ = .*[^ ],/ {
+name != "" && /\.(after|needs) *=/ && !/^    \.[a-z]+ = .*[^ ],/ {
     refuse(FILENAME ", line " FNR, "a field must stand on a line of its own, as in `    .after = \"pass\",`")
 }
 /^    \.runs_at = / { runs_at[folder_of(FILENAME)] = value_of($0, "runs_at") + 0 }
@@ -72,19 +66,7 @@ name != "" && /^    \.(after|needs) = / && !/ = "[a-z ]*",/ {
 }
 name != "" && /\.after = "/ { after[name] = value_of($0, "after") }
 name != "" && /\.needs = "/ { needs[name] = value_of($0, "needs") }
-name != "" && /\.options = / { options[name] = value_of($0, "options") }
-name != "" && /\.commands = / { commands[name] = value_of($0, "commands") }
 /^};$/ || /^const struct module module_.*};$/ { name = "" }
-
-# static const struct option options[] = {
-# const struct subcommand trace_command = {
-/^(static )?const struct (option|subcommand) .* = [{]$/ {
-    table = /^static/ ? $5 : $4
-    sub(/\[\]$/, "", table)
-    place = /^static/ ? FILENAME : folder_of(FILENAME)
-}
-table != "" && /\.name = "/ { rows[place, table] = rows[place, table] " " value_of($0, "name") }
-/};$/ { table = "" }
 
 function complain(name, what) {
     print folder[name] ": .after = \"" after[name] "\": " what >"/dev/stderr"
@@ -224,27 +206,6 @@ function print_modules(   i, name) {
     }
 }
 
-# Prints "plot command plot" for each row of a module's table, which is looked for in its file, then in its folder.
-function print_rows(name, kind, table,   i, n_words, word, place) {
-    if (table == "")
-        return
-    place = (file[name], table) in rows ? file[name] : folder[name]
-    if (!((place, table) in rows)) {
-        print file[name] ": no rows of " table ", its table of " kind "s, are found in " folder[name] >"/dev/stderr"
-        exit 2
-    }
-    n_words = split(rows[place, table], word, " ")
-    for (i = 1; i <= n_words; i++)
-        print name, kind, word[i]
-}
-
-function print_words(   i) {
-    for (i = 1; i <= n; i++) {
-        print_rows(sorted[i], "option", options[sorted[i]])
-        print_rows(sorted[i], "command", commands[sorted[i]])
-    }
-}
-
 END {
     if (!wrong && name != "")
         refuse(file[name], "module_" name " must end with a line `};`")
@@ -264,6 +225,4 @@ END {
         print_note()
     if (as == "modules")
         print_modules()
-    if (as == "words")
-        print_words()
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# packages.sh [--install|--name] NEED... [--optional NEED...] - is everything there?  Names what is missing, and installs
-# it with the system's package manager once somebody has said yes.
+# packages.sh [--install|--name] NEED... [--optional NEED...] - is everything there?  It names what is missing, and
+# installs that with the system's package manager once somebody has said yes.
 #
 #     packages.sh build              what ./yard needs: a C compiler, four libraries, an OpenCL driver
 #     packages.sh build tests        ... and cmocka, for the test programs
@@ -85,8 +85,8 @@ what_is() { # NEED: in words
 }
 
 list_missing() { # NEED...: those of them.  Without a compiler libraries cannot be tried, and count as missing
-    for need; do
-        has "$need" || echo "$need"
+    for wanted in "$@"; do
+        has "$wanted" || echo "$wanted"
     done
 }
 
@@ -94,6 +94,12 @@ names_in_column() { # COLUMN: the names of the packages for $missing in that col
     for need in $missing; do
         echo "$packages" | awk -v need="$need" -v column="$1" '$1 == need && $column != "-" { print $column }'
     done | tr ',\n' '  ' | sed 's/ *$//'
+}
+
+name_missing() {
+    for need in $missing; do
+        echo "missing  $(what_is "$need"); $by_hand installs it"
+    done
 }
 
 describe_missing() { # SENTENCE
@@ -161,9 +167,7 @@ if [ -z "$missing" ]; then
     exit 0
 fi
 if [ $mode = name ]; then
-    for need in $missing; do
-        echo "missing  $(what_is "$need"); $by_hand installs it"
-    done
+    name_missing
     exit 0
 fi
 describe_missing "Trainyard needs what this system lacks:"

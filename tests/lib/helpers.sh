@@ -16,8 +16,9 @@
 #     no_complaints FILE NAME     it is well if FILE, which lists what is wrong, is there and empty
 #     skip NAME WHY               it cannot be made here
 #
-# Where a check fails, there are lines below it that tell why: what `same` was given; the words of a `[`; what WORDS
-# wrote to $TMP/err, or else the file of $TMP that they end with, as in `check NAME grep -q 'a word' "$TMP/out"`.
+# Below a check that fails, some lines tell why.  For `same` they show both texts; for a `[`, its words.  For other
+# WORDS they show what these wrote to $TMP/err; if they wrote nothing there, and their last word is a file in $TMP, as
+# in `check NAME grep -q 'a word' "$TMP/out"`, they show that file.
 #
 # NAME is the fact that must hold.  WORDS are one simple command: where a fact takes several, they are a function with
 # a name, or checks of their own, which begin with the same words, as in `check "$name: the exit code is 4" ...`.  These

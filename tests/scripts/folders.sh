@@ -12,7 +12,7 @@
 #     $TMP/help-names  options, commands of the whole program  $TMP/names   what each folder registers
 #     $TMP/commands    its commands                            $TMP/order   an order of folders
 #
-# To see it fail: in modules.awk, leave out the call of print_words().
+# To see it fail: in module_view of command.c, leave out .options; or in modules.awk, the call of leave_out_needing().
 . tests/lib/helpers.sh
 . tests/lib/mistakes.sh
 . tests/lib/help.sh
@@ -78,7 +78,7 @@ modules() { # FILE...: names of the modules that these files register
 }
 
 # Lines "plot command plot" and "pace option pace".
-awk -v as=words -f src/make/modules.awk src/*/*/*.c >"$TMP/names" 2>"$TMP/err"
+awk -f tests/scripts/folders_words.awk src/*/*/*.c >"$TMP/names" 2>"$TMP/err"
 exit_code 'the tables of options and commands of all folders are found' $? 0
 
 options_of() { # FOLDER: names of the options that it registers

@@ -124,7 +124,7 @@ too_many_lines() {
     cat <<END
 src/trainer has $lines lines of code, $((lines - trainer)) more than its limit: a student reads all of it in a week.
 Win as many lines elsewhere in the trainer: is something written twice, or no longer called?  What a training can do
-without belongs into another folder of src.  Blank lines and comments do not count.
+without belongs in another folder of src.  Blank lines and comments do not count.
 If a reader gains more by these lines than they cost, write trainer=$lines into tests/style/plain.sh, and say in the
 commit what the gain is.
 END

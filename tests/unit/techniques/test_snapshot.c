@@ -206,8 +206,8 @@ struct slot_now {
     double written, durable;
 };
 
-/* Is one of the n slots taken?  It is while its iteration is on the way to the file, and then as long as that one is the
- * newest in the file or the newest that is safe. */
+/* Is `which`, one of the n slots, taken?  It is while its iteration is on the way to the file, and then as long as that
+ * one is the newest in the file or the newest that is safe. */
 static bool is_taken(const struct slot_now *slot, int n, const struct slot_now *which, double now)
 {
     int newest_written = 0, newest_durable = 0;
@@ -230,10 +230,10 @@ static int free_slot(const struct slot_now *slot, int n, double now)
     return k < n ? k : -1;
 }
 
-/* When training, the link and the disk have done what they have been given so far, and when each unit's newest copy is
- * down; in milliseconds. */
+/* When training, the link and the disk have done what they were given so far, in milliseconds. */
 struct done {
-    double training, link, disk, down[UNITS];
+    double training, link, disk;
+    double down[UNITS]; /* when the unit's newest copy is down */
 };
 
 /* A unit's backward and update.  On the host's side the update waits until what the one before it wrote is down. */
@@ -260,7 +260,7 @@ static void reckon_copy(const struct scene *scene, int unit, struct done *done)
  *
  *     training   f  b u  b u  b u  f  ...         the slot is chosen at the end of the first u
  *     link              2    1    0
- *     disk               2222 1111 0000 c         it is written at the end of 0000, and durable at that of c, the commit
+ *     disk               2222 1111 0000 c         written at the end of 0000, durable at that of c, the commit
  */
 static char *reckon(const struct scene *scene)
 {
