@@ -15,7 +15,7 @@
 # Not looked for are
 #
 #     whole numbers to 10 without a unit
-#     parts of names and formulas      GPT-2, 1F1B, 32-bit, OpenCL 1.2, 12/N; years of papers; links
+#     parts of names and formulas      GPT-2, 1F1B, 32-bit, OpenCL 1.2, 12/N; years of papers; links; parts 12 and 14
 #     numbers of code, `at least 12.000 ms`, if a command has printed the code; else they are looked for
 #
 # With "8.004 ms" in EXACT and "1:3 24" in PROOF
@@ -146,6 +146,7 @@ function strip(rest, paragraph,   kept, code) {
     }
     rest = kept rest
     gsub(/(et al\.|OpenCL|OpenCL C|PoCL|PyTorch|Debian) [0-9.]*[0-9](, [0-9.]*[0-9])*/, "", rest)
+    gsub(/[Pp]arts? +[0-9]+(, [0-9]+)*( (and|to) [0-9]+)?/, "", rest)
     return rest
 }
 

@@ -18,9 +18,8 @@
 #     edit                  a mark "test" or "by hand": something that the text tells to change is taken care of
 #     numbers N COMMAND     marks that belong to paragraph N, the one behind them; walk.sh says what they mean.  A mark
 #                           "section" has S: for N, and belongs to all paragraphs of section S
-#     measured N
-#     unknown KIND          a mark of no such kind.  (Of "note", and of "curves", which gallery.sh fills, nothing is
-#                           printed.)
+#     measured N            a table whose first line is that of a mark "tables" has one too
+#     unknown KIND          a mark of no such kind.  (Of "curves", which gallery.sh fills, nothing is printed.)
 #
 # Its patterns are tried from top to bottom, and each that knows what a line is ends with `next`.
 
@@ -53,11 +52,13 @@ function end_mark() {
         print "run " line
     if (kind == "measured")
         measured = "next"
+    if (kind == "tables")
+        is_measured[line] = 1
     if (kind == "numbers")
         print "numbers " section ":" (paragraph + 1) " " line
     if (kind == "section")
         print "numbers " section ": " line
-    if (kind !~ /^(test|by hand|measured|numbers|section|curves|note)$/)
+    if (kind !~ /^(test|by hand|measured|numbers|section|tables|curves)$/)
         print "unknown " kind
 }
 
@@ -129,7 +130,7 @@ gathering {
 }
 text == "" {
     paragraph++
-    if (measured == "next")
+    if (measured == "next" || $0 in is_measured)
         print "measured " section ":" paragraph
     measured = ""
 }

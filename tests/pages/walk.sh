@@ -38,10 +38,13 @@
 #     numbers: COMMAND      runs it: what it prints proves numbers of the paragraph that follows
 #     section: COMMAND      the same, for all paragraphs of the section, from heading to heading
 #     measured: WHERE       numbers of the paragraph or block that follows are of that machine; nothing proves them
+#     tables: FIRST LINE    the same for all tables below the mark that begin with this line
 #     test: COMMAND         runs it: it makes a change that the text in front or behind tells to make
 #     by hand: WHY          no test makes the change
 #     curves: PAPER         does nothing here: src/gallery/gallery.sh fills in the block that follows
-#     note: WORDS           does nothing: they are for whoever reads the page as text
+#
+# A mark of three lines or more, and each mark of README.md, would be in the way of those who read the page as text.  So
+# such marks stand in a file beside it, tests/pages/marks/PAGE.marks, and marks.awk puts them into the page.
 #
 # To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
 # Commands are any of the shell; those of marks also have edit() and compute(), which are below.
@@ -74,12 +77,18 @@ walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
         echo 'there is no such page, or nothing in it' >"$TMP/wrong"
         return
     fi
-    awk -f "$PROGRAMS/page.awk" "$1" >"$TMP/page"
+    with_marks "$1" | awk -f "$PROGRAMS/page.awk" >"$TMP/page"
     run_commands
     as_on_pages <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
     for step in unknown_marks compare_lines compare_numbers compare_edits; do
         $step >>"$TMP/wrong" || echo "$step fails" >>"$TMP/wrong"
     done
+}
+
+with_marks() { # PAGE: prints it, with the marks that stand in a file beside it
+    marks=$PROGRAMS/marks/${1%.md}.marks
+    [ -e "$marks" ] || marks=/dev/null
+    awk -v wrong="$TMP/wrong" -f "$PROGRAMS/marks.awk" "$marks" "$1"
 }
 
 # ---- the commands of a page ------------------------------------------------------------------------------------------

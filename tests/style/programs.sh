@@ -31,7 +31,10 @@ without_make() { # make's variables and functions become a variable of the shell
     sed 's/\$(Q)//; s/^[@+-]*//; s/\$([A-Z_]*)/$X/g; s/\$([a-z]* [^()]*)/$X/g; s/\$[@<^]/$X/g; s/\$\$/$/g'
 }
 typed() { # PAGE: what it lets a student type or a test do
-    awk -f tests/pages/page.awk "$1" | sed -n 's/^run //p; s/^numbers [0-9:]* //p'
+    marks=tests/pages/marks/${1%.md}.marks
+    [ -e "$marks" ] || marks=/dev/null
+    awk -v wrong=/dev/null -f tests/pages/marks.awk "$marks" "$1" | awk -f tests/pages/page.awk |
+        sed -n 's/^run //p; s/^numbers [0-9:]* //p'
 }
 
 # Recipes and pages as scripts, which have the names of their files.
