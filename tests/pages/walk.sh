@@ -79,7 +79,7 @@ walk_page() { # PAGE: what is wrong with it goes to $TMP/wrong
     fi
     with_marks "$1" | awk -f "$PROGRAMS/page.awk" >"$TMP/page"
     run_commands
-    as_on_pages <"$TMP/page" | awk -f "$PROGRAMS/said.awk" >"$TMP/said"
+    awk -f "$PROGRAMS/said.awk" "$TMP/page" >"$TMP/said"
     for step in unknown_marks compare_lines compare_numbers compare_edits; do
         $step >>"$TMP/wrong" || echo "$step fails" >>"$TMP/wrong"
     done
@@ -111,7 +111,7 @@ run_block() { # COMMAND: of a block, or of a mark "test"
     if takes_minutes "$1"; then
         return
     fi
-    command=$(shorten "$1" | as_here)
+    command=$(shorten "$1")
     run "$command"
     cat "$TMP/printed" >>"$(file_of "$command")"
 }
@@ -130,9 +130,8 @@ run_proof() { # PARAGRAPH COMMAND: of a mark "numbers"; proof gets lines "PARAGR
 }
 
 run() { # COMMAND: what it prints goes to $TMP/printed
-    (eval "$1") >"$TMP/out" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
+    (eval "$1") >"$TMP/printed" 2>&1 </dev/null # in a shell of its own, which a mistake in a mark ends
     code=$?
-    as_on_pages <"$TMP/out" >"$TMP/printed"
     compare_picture "$1"
     if [ $code -ne 0 ] && ! page_shows "$(first_complaint)"; then
         echo "exit code $code: $1: $(first_complaint)" >>"$TMP/wrong"
@@ -141,7 +140,7 @@ run() { # COMMAND: what it prints goes to $TMP/printed
 
 # The first 20 characters of what the command complained of: "yard: there is no file x" gives "yard: there is no fi".
 first_complaint() {
-    sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/out" | cut -c 1-20
+    sed -n '/^yard: /{p;q;}; /^FAILED/{p;q;}' "$TMP/printed" | cut -c 1-20
 }
 
 page_shows() { # SENTENCE
@@ -206,7 +205,7 @@ compare_numbers() {
 }
 
 shown_text() { # the commands and lines of the page's blocks, and the lists that they read
-    sed -n 's/^shown //p' "$TMP/page" | as_on_pages
+    sed -n 's/^shown //p' "$TMP/page"
     cat "$TMP/said"
     lists=$(grep '^shown ' "$TMP/page" | grep -o 'data/steps/[^ ]*\.txt' | sort -u)
     # shellcheck disable=SC2086 # paths of lists
@@ -234,26 +233,12 @@ prepare_copy() { # and go there.  It is built already, so that make compiles onl
     cp LICENSE tinyshakespeare.txt
 }
 
-# Sets $is_pocl: is the first platform PoCL, whose output the pages show?  And $half: pages cut the first device in two
-# and call a half 0:0/2; where it cannot be cut, it is taken twice, as 0:0x2, and prints the same but for that name.
-look_at_devices() { # sets: is_pocl, half
+look_at_devices() { # sets: is_pocl, is the first platform PoCL, whose output the pages show?
     ./yard devices >"$TMP/devices"
     is_pocl=no
     if grep -q '^platform 0: Portable Computing Language' "$TMP/devices"; then
         is_pocl=yes
     fi
-    half=x2
-    if grep -q -e '-d 0:0/2' "$TMP/devices"; then
-        half=/2
-    fi
-}
-
-as_here() { # names of devices as this machine has them: 0:0/2 becomes 0:0$half
-    sed "s|0:0/2|0:0$half|g"
-}
-
-as_on_pages() { # and back again
-    sed "s|0:0$half|0:0/2|g"
 }
 
 # ---- all pages -------------------------------------------------------------------------------------------------------
