@@ -8,9 +8,15 @@
 #     describes a gap, and `struct fate` says               PAGE swap_parts.h struct fate
 #     what is done about it.
 #
-# A sentence that begins with "In `FILE`," is read only if a name, or "the function", follows the comma: in other such
+# A sentence that begins with "In `FILE`" is read only if a name follows, or such words as "the function": in other such
 # sentences the reader is told to write something new.
 
+BEGIN {
+    NAME = "`((struct |enum )?[A-Za-z_0-9]+|[A-Za-z_0-9]+\\(\\))`"
+    FILE = "`[a-z_0-9/]+\\.(c|h|cl)`"
+    SENTENCE = "In " FILE ",? (the functions? |the fields? |the structs? |read )?`[^.;:]*"
+    PHRASE = "(" NAME ",? (and )?)+(in |of |\\()" FILE
+}
 FNR == 1 { tell() }
 /^$/ { tell() }
 {
@@ -27,26 +33,32 @@ function tell() { # all of the paragraph's
 }
 
 function tell_sentences(text,   sentence, file, rest) { # "In `FILE`, `NAME` ... `NAME`."
-    while (match(text, /In `[a-z_0-9\/]+\.(c|h|cl)`, (the functions? )?`[^.;:]*/)) {
+    while (match(text, SENTENCE)) {
         sentence = substr(text, RSTART + 4, RLENGTH - 4)
         text = substr(text, RSTART + RLENGTH)
         file = sentence
         sub(/`.*/, "", file)
         rest = substr(sentence, length(file) + 2)
-        while (match(rest, /`(struct |enum )?[a-z_0-9]+(\(\))?`/)) {
-            print page, file, substr(rest, RSTART + 1, RLENGTH - 2)
-            rest = substr(rest, RSTART + RLENGTH)
-        }
+        tell_names(rest, file)
     }
 }
 
-function tell_phrases(text,   found, name) { # "`NAME` in `FILE`", "`NAME` of `FILE`"
-    while (match(text, /`((struct |enum )?[a-z_0-9]+|[a-z_0-9]+\(\)`?,?)`? (in|of) `[a-z_0-9\/]+\.(c|h|cl)`/)) {
-        found = substr(text, RSTART + 1, RLENGTH - 2)
+# "`NAME` in `FILE`", "`NAME` of `FILE`", "`NAME` (`FILE`"; and more names before the last, "`NAME`, `NAME` and `NAME`".
+function tell_phrases(text,   names, file) {
+    while (match(text, PHRASE)) {
+        names = substr(text, RSTART, RLENGTH)
         text = substr(text, RSTART + RLENGTH)
-        name = found
-        sub(/`.*/, "", name)
-        sub(/.*`/, "", found)
-        print page, found, name
+        file = names
+        sub(/`$/, "", file)
+        sub(/.*`/, "", file)
+        sub(/`[^`]*`$/, "", names)
+        tell_names(names, file)
+    }
+}
+
+function tell_names(text, file) {
+    while (match(text, NAME)) {
+        print page, file, substr(text, RSTART + 1, RLENGTH - 2)
+        text = substr(text, RSTART + RLENGTH)
     }
 }
