@@ -91,6 +91,16 @@ missing_files() {
 }
 finds_nothing 'files that are named exist' missing_files
 
+marks_without_page() { # walk.sh reads tests/pages/marks/PAGE.marks for PAGE.md
+    find tests/pages/marks -name '*.marks' >"$TMP/marks"
+    enough 10 "$TMP/marks" 'files of marks'
+    while read -r marks; do
+        page=${marks#tests/pages/marks/}
+        [ -e "${page%.marks}.md" ] || echo "$marks: there is no ${page%.marks}.md"
+    done <"$TMP/marks"
+}
+finds_nothing 'files of marks belong to a page' marks_without_page
+
 # ---- names in the code -----------------------------------------------------------------------------------------------
 
 # The routes are tables of reference-code.md.
