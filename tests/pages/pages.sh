@@ -21,7 +21,8 @@ pages="README.md $(echo tutorials/*.md)"
 # shellcheck disable=SC2086 # names of pages
 finds_nothing 'lines have fewer than 120 characters' awk -v most=119 -f tests/style/long_lines.awk $pages
 
-finds_nothing 'the README is a front page of about 1,200 words, without comments' awk -f tests/pages/readme.awk README.md
+finds_nothing 'the README is a front page of about 1,200 words, without comments' \
+    awk -f tests/pages/readme.awk README.md
 
 # ---- links and files -------------------------------------------------------------------------------------------------
 
