@@ -37,7 +37,7 @@ static int run_command(const char *name, int argc, char **argv)
 /* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
 static int run_help_of(const char *name, int n, char **words)
 {
-    char **with_help = allocate((size_t)n + 2, sizeof *with_help);
+    char **with_help = allocate_each(n + 2, sizeof *with_help);
     memcpy(with_help, words, (size_t)n * sizeof *words);
     with_help[n] = "--help";
     int code = run_command(name, n + 1, with_help);

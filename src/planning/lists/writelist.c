@@ -91,7 +91,7 @@ static void write_machine(FILE *out, const struct machine *machine)
     for (int i = 0; i < machine->n_lanes; i++) /* in the machine's order, in which events of one time are simulated */
         if (machine->lanes[i]->nth)
             write_lane_line(out, machine->lanes[i]);
-    for (size_t i = 0; i < machine->n_links; i++)
+    for (int i = 0; i < machine->n_links; i++)
         write_link(out, machine, machine->links[i]);
 }
 

@@ -46,7 +46,7 @@ void fetch_state(struct list *list)
             continue;
         for (int k = 0; k < task->n_accesses; k++) {
             struct tensor *tensor = task->accesses[k].tensor->storage;
-            if ((size_t)tensor->id < n_tensors && tensor->device->is_host)
+            if (tensor->id < n_tensors && tensor->device->is_host)
                 fetch(edit, list, task, tensor, &fetched[tensor->id]);
         }
     }

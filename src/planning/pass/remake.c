@@ -75,7 +75,7 @@ struct remaking {
 
 static bool is_new(const struct remaking *remaking, const struct tensor *tensor)
 {
-    return (size_t)tensor->id >= remaking->uses->n_tensors;
+    return tensor->id >= remaking->uses->n_tensors;
 }
 
 static struct tensor *twin_of(const struct remaking *remaking, const struct tensor *tensor)

@@ -2,7 +2,7 @@
 #include "uses.h"
 
 /* The index of the accessed storage in arrays by tensor. */
-static size_t storage_id(const struct access *access) { return (size_t)access->tensor->storage->id; }
+static size_t storage_id(const struct access *access) { return access->tensor->storage->id; }
 
 /* Lays out the array of uses: each tensor gets room for as many as there are accesses of it. */
 static void make_places(struct uses *uses)
@@ -55,7 +55,7 @@ void free_uses(struct uses *uses)
 
 struct use_range uses_of(const struct uses *uses, const struct tensor *tensor)
 {
-    size_t id = (size_t)tensor->storage->id;
+    size_t id = tensor->storage->id;
     if (id >= uses->n_tensors)
         return (struct use_range){0};
     return (struct use_range){.uses = &uses->items[uses->first[id]], .n = uses->count[id]};

@@ -278,7 +278,7 @@ void apply_what_if_to_list(struct list *list, const char *text)
         if (task->extra.on_host.seconds > 0)
             task->extra.on_host.seconds /= costs->scale_cpu;
     }
-    for (size_t i = 0; i < machine->n_links; i++) {
+    for (int i = 0; i < machine->n_links; i++) {
         struct link *link = machine->links[i];
         if (link == machine->host->described.disk)
             continue;

@@ -463,7 +463,7 @@ struct problem *simulate_list(const struct list *list, const struct costs *costs
     result->list = list;
     result->seconds = allocate(list->n, sizeof *result->seconds);
     result->steady = allocate(list->n, sizeof *result->steady);
-    result->busy = allocate((size_t)machine->n_lanes, sizeof *result->busy);
+    result->busy = allocate_each(machine->n_lanes, sizeof *result->busy);
     if (costs)
         set_speeds(machine, costs);
     struct problem *problem = compute_task_times(result, costs);

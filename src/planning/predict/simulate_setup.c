@@ -111,7 +111,6 @@ struct simulator make_simulator(struct simulation *result)
 {
     const struct list *list = result->list;
     const struct machine *machine = list->pool->machine;
-    size_t n_lanes = (size_t)machine->n_lanes;
     struct simulator simulator = {.result = result,
                                   .n = (int)list->n,
                                   .n_lanes = machine->n_lanes,
@@ -120,14 +119,14 @@ struct simulator make_simulator(struct simulation *result)
                                   .repeat = (int)repeat_of(list, 2 * MOST_STEPS)};
     simulator.tasks = allocate(list->n, sizeof *simulator.tasks);
     simulator.waits = allocate(list->n_edges, sizeof *simulator.waits);
-    simulator.lanes = allocate(n_lanes, sizeof *simulator.lanes);
-    simulator.winner = allocate(2 * n_lanes, sizeof *simulator.winner);
-    simulator.on_link = allocate(machine->n_links, sizeof *simulator.on_link);
+    simulator.lanes = allocate_each(machine->n_lanes, sizeof *simulator.lanes);
+    simulator.winner = allocate_each(2 * machine->n_lanes, sizeof *simulator.winner);
+    simulator.on_link = allocate_each(machine->n_links, sizeof *simulator.on_link);
     list_lanes(&simulator);
     list_waits(&simulator);
     find_slot_users(&simulator);
     simulator.limit = choose_limit(&simulator);
-    simulator.iterations = allocate((size_t)simulator.limit, sizeof *simulator.iterations);
+    simulator.iterations = allocate_each(simulator.limit, sizeof *simulator.iterations);
     return simulator;
 }
 
@@ -138,7 +137,7 @@ void free_simulator(struct simulator *simulator)
     free(simulator->unmet);
     free(simulator->lanes);
     free(simulator->winner);
-    for (size_t i = 0; i < simulator->result->list->pool->machine->n_links; i++)
+    for (int i = 0; i < simulator->result->list->pool->machine->n_links; i++)
         free(simulator->on_link[i].lanes);
     free(simulator->on_link);
     free(simulator->iterations);

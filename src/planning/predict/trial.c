@@ -128,7 +128,7 @@ static void show_progress(uint64_t begun, uint32_t number)
  * with free_timings(). */
 static struct timings time_steps(struct trainer *trainer, uint64_t begun)
 {
-    struct timings timings = {.lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *timings.lane_end)};
+    struct timings timings = {.lane_end = allocate_each(trainer->machine->n_lanes, sizeof *timings.lane_end)};
     struct observer observer = {.ended = add_timing, .context = &timings};
     init_random(trainer->model, 1);
     add_observer(&observer);

@@ -255,7 +255,7 @@ static void hash_result(struct values *values, const struct list *list, struct s
         return;
     struct fragment result = {
         .identity = hash_pair(strips[tensor->id].initial, 1),
-        .node = ITERATIONS * (int)list->n + tensor->id,
+        .node = ITERATIONS * (int)list->n + (int)tensor->id,
         .is_result = true,
     };
     for (size_t k = 0; k < n; k++) {

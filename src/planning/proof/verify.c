@@ -209,8 +209,8 @@ static int producer_node(const struct list *list, int node, const struct edge *e
 static void fill_ended_nodes(const struct list *list, int first_lane, struct ends *ends)
 {
     int n = (int)list->n, n_lanes = list->pool->machine->n_lanes;
-    int *last = allocate((size_t)n_lanes, sizeof *last);       /* by lane: its latest node so far */
-    int *certain = allocate((size_t)n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
+    int *last = allocate_each(n_lanes, sizeof *last);       /* by lane: its latest node so far */
+    int *certain = allocate_each(n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
     fill_none(last, (size_t)n_lanes);
     fill_none(certain, (size_t)n_lanes);
     for (size_t i = 0; i < 2 * list->n; i++)

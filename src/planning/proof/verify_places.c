@@ -25,9 +25,9 @@ static const struct tensor *tensor_with_slots(const struct task *task)
  * slot.  Tasks are looked at from the last to the first, so a task is known before those that it waits for. */
 static bool *mark_returned(const struct list *list)
 {
-    size_t n_lanes = (size_t)list->pool->machine->n_lanes;
     bool *ended = allocate(list->n, sizeof *ended);
-    bool *on_lane = allocate(n_lanes, sizeof *on_lane); /* by lane: all tasks of it before task i have ended */
+    /* By lane: have all its tasks before task i ended? */
+    bool *on_lane = allocate_each(list->pool->machine->n_lanes, sizeof *on_lane);
     for (size_t i = list->n; i-- > 0;) {
         const struct task *task = list->tasks[i];
         if (!task->extra.slot.needed)

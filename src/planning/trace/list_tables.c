@@ -160,8 +160,8 @@ _Static_assert((int)ROLES <= (int)TRACE_ROLES && (int)MEM_CLASSES <= (int)TRACE_
 static struct trace *allocate_tables(const struct machine *machine, size_t n_lists, size_t n_tasks, size_t n_edges,
                                      const struct trace_about *about)
 {
-    size_t n_devices = (size_t)machine->n_devices + 1; /* with the host */
-    size_t n_lanes = (size_t)machine->n_lanes;
+    int n_devices = machine->n_devices + 1; /* with the host */
+    int n_lanes = machine->n_lanes;
     struct trace *trace = allocate(1, sizeof *trace);
     *trace = (struct trace){.header = {.kind = about->kind,
                                        .pace_scale = about->pace_scale,
@@ -170,12 +170,12 @@ static struct trace *allocate_tables(const struct machine *machine, size_t n_lis
                                        .n_lists = (uint32_t)n_lists,
                                        .n_roles = ROLES,
                                        .n_classes = MEM_CLASSES},
-                            .devices = allocate(n_devices, sizeof *trace->devices),
-                            .lanes = allocate(n_lanes, sizeof *trace->lanes),
+                            .devices = allocate_each(n_devices, sizeof *trace->devices),
+                            .lanes = allocate_each(n_lanes, sizeof *trace->lanes),
                             .tasks = allocate(n_tasks, sizeof *trace->tasks),
                             .edges = allocate(n_edges, sizeof *trace->edges),
-                            .memory_use = allocate(n_devices, sizeof *trace->memory_use),
-                            .bars = allocate(n_lanes, sizeof *trace->bars),
+                            .memory_use = allocate_each(n_devices, sizeof *trace->memory_use),
+                            .bars = allocate_each(n_lanes, sizeof *trace->bars),
                             .runs = allocate(n_tasks, sizeof *trace->runs)};
     return trace;
 }

@@ -253,7 +253,7 @@ static void cut_shard(const struct broadcast *broadcast, struct layer_shard *sha
     size_t most = MIN(shard->bytes / LEAST_SLICE, shard->bytes / broadcast->align);
     size_t slices = MIN((size_t)broadcast->options.slices, most);
     shard->slices = (int)MAX(slices, 1);
-    shard->queue = allocate((size_t)shard->slices, sizeof *shard->queue);
+    shard->queue = allocate_each(shard->slices, sizeof *shard->queue);
 }
 
 static void deal_evenly(const struct broadcast *broadcast, struct layer_shard *shard)
@@ -276,7 +276,7 @@ static int draw(const struct broadcast *broadcast, const struct layer_shard *sha
 static void deal_at_random(const struct broadcast *broadcast, struct layer_shard *shard)
 {
     int senders = count_sending_queues(broadcast);
-    int *order = allocate((size_t)shard->slices, sizeof *order);
+    int *order = allocate_each(shard->slices, sizeof *order);
     for (int i = 0; i < shard->slices; i++) { /* a shuffle: slice i goes to a place, the one from there to place i */
         int place = draw(broadcast, shard, i, i + 1);
         order[i] = order[place];

@@ -18,7 +18,7 @@ struct broadcast_options asked_broadcast;
 static double compute_bound(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
-    double *seconds = allocate(machine->n_links + 1, sizeof *seconds);
+    double *seconds = allocate_each(machine->n_links + 1, sizeof *seconds);
     double most = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct link *links[2];
@@ -30,7 +30,7 @@ static double compute_bound(const struct list *list)
             if (links[k])
                 seconds[links[k]->index] += (double)copy_target(task)->bytes / links[k]->rate / task->extra.when.every;
     }
-    for (size_t i = 0; i < machine->n_links; i++)
+    for (int i = 0; i < machine->n_links; i++)
         most = fmax(most, seconds[i]);
     free(seconds);
     return machine->n_links ? most : NAN;

@@ -178,7 +178,7 @@ static void read_files(const char *path, json_t *files, struct checkpoint *check
     int ranks = n_ranks(&checkpoint->cut->mesh);
     size_t i;
     json_t *file;
-    checkpoint->bytes = allocate((size_t)ranks, sizeof *checkpoint->bytes);
+    checkpoint->bytes = allocate_each(ranks, sizeof *checkpoint->bytes);
     json_array_foreach(files, i, file)
     {
         json_t *fields = begin_fields(file);

@@ -51,9 +51,9 @@ struct rank_writers open_ranks(struct checkpoint *checkpoint)
 {
     int n = n_ranks(&checkpoint->cut->mesh);
     struct rank_writers writers = {open_folder(checkpoint->path, (size_t)n + 1),
-                                   allocate((size_t)n, sizeof *writers.files)};
+                                   allocate_each(n, sizeof *writers.files)};
     declare_pieces(&writers, checkpoint);
-    checkpoint->bytes = allocate((size_t)n, sizeof *checkpoint->bytes);
+    checkpoint->bytes = allocate_each(n, sizeof *checkpoint->bytes);
     for (int rank = 0; rank < n; rank++)
         if (writers.files[rank])
             checkpoint->bytes[rank] = st_begin(writers.files[rank]);

@@ -164,7 +164,7 @@ static struct survey survey_list(struct list *list)
     survey.shards = allocate(pool->n, sizeof *survey.shards);
     survey.replicas = allocate(pool->n, sizeof *survey.replicas);
     survey.windows = allocate(pool->n, sizeof *survey.windows);
-    survey.device_windows = allocate((size_t)pool->machine->n_devices + 1, sizeof *survey.device_windows);
+    survey.device_windows = allocate_each(pool->machine->n_devices + 1, sizeof *survey.device_windows);
     note_tensors(&survey);
     for (size_t i = 0; i < list->n; i++)
         note_task(&survey, list->tasks[i]);
@@ -382,7 +382,7 @@ static char *describe_gather(const struct survey *survey)
 {
     const struct pool *pool = survey->list->pool;
     int n_devices = pool->machine->n_devices;
-    size_t *shard_bytes = allocate((size_t)n_devices + 1, sizeof *shard_bytes); /* bytes of shards, by device */
+    size_t *shard_bytes = allocate_each(n_devices + 1, sizeof *shard_bytes); /* bytes of shards, by device */
     for (size_t i = 0; i < pool->n; i++)
         if (pool->tensors[i]->replica.is_shard)
             shard_bytes[pool->tensors[i]->device->index] += pool->tensors[i]->bytes;

@@ -389,7 +389,7 @@ struct moved_slice move_slice(struct update_mover *mover, const struct task *upd
                               const struct transport *transport)
 {
     struct moved_slice moved_slice;
-    struct tensor **on_host = allocate((size_t)slice->n_accesses, sizeof(struct tensor *));
+    struct tensor **on_host = allocate_each(slice->n_accesses, sizeof(struct tensor *));
     for (int i = 0; i < slice->n_accesses; i++)
         on_host[i] = transport->host_tensor(mover, update, slice, i);
     moved_slice.update = run_on_host(mover, slice, on_host); /* in place of `slice`, which lives until commit_edit() */

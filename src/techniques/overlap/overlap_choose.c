@@ -83,7 +83,7 @@ static double seconds_of(const struct update_survey *survey, const struct task *
 static void measure_device(struct update_survey *survey)
 {
     struct list *list = survey->list;
-    double *busy = allocate((size_t)list->pool->machine->n_lanes, sizeof *busy);
+    double *busy = allocate_each(list->pool->machine->n_lanes, sizeof *busy);
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         int bucket = survey->buckets.bucket_of[i];

@@ -169,7 +169,7 @@ static struct cut_tensors *collect_kept_tensors(const struct params *params, con
     cut->config = params->config;
     cut->mesh = *mesh;
     cut->mesh.first_layer = NULL;
-    cut->tensors = allocate((size_t)params->n * KEPT_ROLES, sizeof *cut->tensors);
+    cut->tensors = allocate_each(params->n * KEPT_ROLES, sizeof *cut->tensors);
     for (int unit = 0; unit < params->n_units; unit++)
         for (int role = 0; role < KEPT_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {

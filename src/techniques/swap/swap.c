@@ -313,7 +313,7 @@ struct swaps line_up(struct fate *fates, size_t n, const struct uses *uses)
     for (struct fate *fate = fates; fate < fates + n; fate++) {
         if (fate->action != SWAP_TENSOR)
             continue;
-        int tensor = fate->gap->tensor->id;
+        size_t tensor = fate->gap->tensor->id;
         fate->earlier = last[tensor];
         fate->sent = is_new_for_host(fate, uses);
         last[tensor] = fate;

@@ -82,7 +82,7 @@ static void note_compute_times(struct sketch *sketch, const struct trainer *trai
 {
     const struct list *list = trainer->train_list;
     double *end = allocate(list->n, sizeof *end);
-    double *lane_end = allocate((size_t)trainer->machine->n_lanes, sizeof *lane_end);
+    double *lane_end = allocate_each(trainer->machine->n_lanes, sizeof *lane_end);
     bool is_forward = true;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
@@ -161,7 +161,7 @@ struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
     struct sketch *sketch = allocate(1, sizeof *sketch);
     *sketch = (struct sketch){.tp = tp, .micro_batch = micro_batch, .tasks = (double)trainer->train_list->n / 2};
     sketch->passed_bytes = (double)micro_batch * settings.seq_len * config->channels * ELEMENT_BYTES;
-    sketch->units = allocate((size_t)config->layers + 2, sizeof *sketch->units);
+    sketch->units = allocate_each(config->layers + 2, sizeof *sketch->units);
     int *unit = new_units_of_tasks(trainer->train_list, config->layers);
     note_compute_times(sketch, trainer, unit);
     note_link(sketch, trainer);
@@ -301,7 +301,7 @@ static double bound_time(const struct mesh *mesh, const struct sketch *sketch, c
     double byte_seconds = seconds_a_byte(mesh, sketch);
     double turns = 0;   /* seconds of a step's turns, and of what they wait for */
     double carried = 0; /* seconds of all that a link carries in a step */
-    double *bytes = allocate((size_t)stages[n_stages(mesh) - 1].end, sizeof *bytes); /* those that count, by unit */
+    double *bytes = allocate_each(stages[n_stages(mesh) - 1].end, sizeof *bytes); /* those that count, by unit */
     for (int number = 0; number < n_stages(mesh); number++) {
         const struct load *load = &loads[pp_of(mesh, number)];
         const struct link_use use = use_of_links(mesh, number, sketch->link_share);
@@ -372,7 +372,7 @@ static struct stage *sum_stages(const struct mesh *mesh, const struct sketch *sk
                                 const struct step_form *form)
 {
     int n = n_stages(mesh);
-    struct stage *stages = allocate((size_t)n, sizeof *stages);
+    struct stage *stages = allocate_each(n, sizeof *stages);
     for (int number = 0; number < n; number++) {
         struct load *load = &loads[pp_of(mesh, number)];
         stages[number] = sum_stage(mesh, sketch, number);
@@ -398,7 +398,7 @@ void set_bounds(struct mesh_candidate *candidate, const struct sketch *sketch, b
     size_t n;
     struct turn *turns = merge_orders(candidate->turn_order, mesh, candidate->micros, &n);
     const struct step_form form = {.clips = clips, .splits = has_halves(turns, n)};
-    struct load *loads = allocate((size_t)mesh->pp, sizeof *loads);
+    struct load *loads = allocate_each(mesh->pp, sizeof *loads);
     struct stage *stages = sum_stages(mesh, sketch, loads, &form);
     for (size_t i = 0; i < n; i++) {
         int number = turns[i].stage;

@@ -81,7 +81,7 @@ static struct pace *start_pacing(struct list *list, struct pace initial)
 {
     struct pace *pace = copy_bytes(&initial, sizeof initial);
     pace->ended = allocate(((size_t)list->pool->slots.n + 1) * list->n, sizeof *pace->ended);
-    pace->lane_end = allocate((size_t)list->pool->machine->n_lanes, sizeof *pace->lane_end);
+    pace->lane_end = allocate_each(list->pool->machine->n_lanes, sizeof *pace->lane_end);
     pace->list = list;
     pace->pacer.context = pace;
     list->running->pacer = &pace->pacer;

@@ -222,7 +222,7 @@ void index_cells(struct schedule *schedule)
     collect_turns(schedule);
     schedule->doing = allocate((size_t)COMPUTATIONS * (size_t)schedule->stages * (size_t)schedule->micros,
                                sizeof(struct turn_cell *));
-    schedule->row_of = allocate((size_t)schedule->stages, sizeof *schedule->row_of);
+    schedule->row_of = allocate_each(schedule->stages, sizeof *schedule->row_of);
     fill_none(schedule->row_of, (size_t)schedule->stages);
     for (size_t i = 0; i < schedule->n_turns; i++)
         enter_turn(schedule, schedule->turns[i].cell, schedule->turns[i].turn);

@@ -45,7 +45,7 @@ static void set_places(const struct schedule *schedule, struct turn_order *turn_
 /* Refuses a schedule in which a stage takes its micro-batches in another order. */
 static void expect_ascending(const struct schedule *schedule)
 {
-    int(*done)[COMPUTATIONS] = allocate((size_t)schedule->stages, sizeof *done);
+    int(*done)[COMPUTATIONS] = allocate_each(schedule->stages, sizeof *done);
     for (size_t i = 0; i < schedule->n_turns; i++) {
         const struct turn *turn = schedule->turns[i].turn;
         int due = due_micro(done, turn);

@@ -258,7 +258,7 @@ struct schedule *new_schedule_of_list(const char *name, const struct list *list)
     struct list_reading reading = {.list = list, .schedule = allocate(1, sizeof *reading.schedule)};
     reading.schedule->name = name;
     reading.makers = allocate(list->pool->n, sizeof *reading.makers);
-    reading.rows = allocate((size_t)list->pool->machine->n_devices + 1, sizeof *reading.rows);
+    reading.rows = allocate_each(list->pool->machine->n_devices + 1, sizeof *reading.rows);
     reading.device_of_stage = allocate(MOST_STAGES, sizeof *reading.device_of_stage);
     reading.forward_stage = allocate(MOST_MICROS, sizeof *reading.forward_stage);
     reading.forward_was_sent = allocate(MOST_MICROS, sizeof *reading.forward_was_sent);

@@ -51,7 +51,7 @@ static void read_time(struct turn_times *times, const char *entry)
 /* The times of each stage: those that --times has, and else 1 ms for F, I and W, and nothing for a send. */
 static struct turn_times read_times(const char *list, int stages)
 {
-    struct turn_times times = {stages, allocate((size_t)stages, sizeof *times.seconds)};
+    struct turn_times times = {stages, allocate_each(stages, sizeof *times.seconds)};
     for (int i = 0; i < stages; i++)
         for (int k = 0; k < KEYS; k++)
             times.seconds[i][k] = NAN;
@@ -222,7 +222,7 @@ char *format_step_file(const struct schedule *schedule, const char *times)
         .schedule = schedule, .times = read_times(times, schedule->stages), .out = begin_text(&begun)};
     const struct turn_cell **cells = order_cells(schedule, UNTIED, &n);
     warn_of_unused(schedule, &writing.times);
-    writing.began = allocate((size_t)schedule->stages, sizeof *writing.began);
+    writing.began = allocate_each(schedule->stages, sizeof *writing.began);
     for (size_t row = 0; row < schedule->n; row++)
         fprintf(writing.out, "device d%zu memory=1024G\nlane d%zu.download1\n", row, row);
     for (int stage = 0; stage < schedule->stages; stage++)

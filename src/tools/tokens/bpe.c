@@ -7,7 +7,7 @@ struct bpe *new_bpe(int n)
 {
     struct bpe *bpe = allocate(1, sizeof *bpe);
     bpe->n = n;
-    bpe->tokens = allocate((size_t)n, sizeof *bpe->tokens);
+    bpe->tokens = allocate_each(n, sizeof *bpe->tokens);
     bpe->ranks = new_map();
     for (int i = 0; i < ADDED_TREES; i++) {
         bpe->trees[i].next = new_map();

@@ -17,6 +17,8 @@ void *allocate(size_t count, size_t size)
     return p;
 }
 
+void *allocate_each(int n, size_t size) { return allocate((size_t)n, size); }
+
 void *reallocate(void *old, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size)

@@ -10,6 +10,11 @@
 
 #include "allocate.h"
 
+/* What is counted says the type.  An int counts what options, files and hardware lay down: layers, stages, ranks,
+ * devices, lanes, links, micro-batches, dimensions, tokens of a sequence, arguments of a task; and it is the index of
+ * one of these, or NONE.  A size_t counts what an array that grows has (tasks of a list, tensors of a pool, edges),
+ * elements and bytes, and is the position of one of these; only where it may be NONE, it is an int too. */
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 enum { NONE = -1 };                   /* the index of nothing: there is no such task, node, record ... */
 void fill_none(int *items, size_t n); /* each of the n becomes NONE */
@@ -21,8 +26,9 @@ void fill_none(int *items, size_t n); /* each of the n becomes NONE */
  *
  *     GROW(list->tasks, list->cap, list->n + 1);
  *     list->tasks[list->n++] = task;
- */
-#define GROW(items, cap, wanted) ((items) = grow((items), &(cap), (wanted), sizeof *(items)))
+ *
+ * `cap` is a size_t; `wanted` may be an int, too. */
+#define GROW(items, cap, wanted) ((items) = grow((items), &(cap), (size_t)(wanted), sizeof *(items)))
 void *grow(void *items, size_t *cap, size_t wanted, size_t size); /* the same for elements of `size` bytes */
 
 /* Makes the array of *n elements longer by one, and moves items[at] and those after it up.  Returns the array; the

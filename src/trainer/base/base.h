@@ -31,7 +31,7 @@
 #ifndef BASE_H
 #define BASE_H
 
-#include "allocate.h"   /* brings: allocate, copy_string, copy_bytes */
+#include "allocate.h"   /* brings: allocate, allocate_each, copy_string, copy_bytes */
 #include "arithmetic.h" /* brings: MIN, MAX, round_up, ceil_div */
 #include "array.h"      /* brings: GROW, COUNT, NONE, SORT, COMPARE, lower_bound() */
 #include "clock.h"      /* brings: now_ns */

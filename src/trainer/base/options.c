@@ -377,7 +377,7 @@ static void take_option(struct option_table *table, unsigned command, const char
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                      int *n_words)
 {
-    char **words = allocate((size_t)argc + 1, sizeof *words); /* ends with NULL, as argv does */
+    char **words = allocate_each(argc + 1, sizeof *words); /* ends with NULL, as argv does */
     *n_words = 0;
     bool only_words = false; /* true after a lone "--" */
     struct typed typed = {.argv = argv, .argc = argc, .seen = allocate(table->n, sizeof *typed.seen)};

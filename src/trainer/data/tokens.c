@@ -75,7 +75,7 @@ static struct tokenizer make_characters(const char *word, const struct texts *tr
     if (n > MOST_TOKENS)
         fail(EXIT_USAGE, "the text has %d different characters, at most %d can be tokens; use --tokens bytes", n,
              MOST_TOKENS);
-    uint32_t *characters = allocate((size_t)n, sizeof *characters);
+    uint32_t *characters = allocate_each(n, sizeof *characters);
     struct tokenizer tokenizer = {.kind = &token_chars, .own = characters};
     for (uint32_t c = 0; c < CODE_POINTS; c++)
         if (seen[c])

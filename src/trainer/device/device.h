@@ -207,7 +207,8 @@ struct machine {
     /* ---- what was asked for, and machines that are only described ---- */
 
     struct link **links; /* only a described machine has links */
-    size_t n_links, cap_links;
+    int n_links;
+    size_t cap_links;
     double issue_seconds;           /* on a described machine: seconds that the host takes to issue a task */
     struct machine_options options; /* what open_machine() was given; zeros on a described machine */
     size_t allocated;               /* bytes of all slabs, guards included */

@@ -9,16 +9,14 @@ const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "downlo
 
 struct lane *add_lane(struct machine *machine, struct device *device, enum lane_kind kind, int nth)
 {
-    size_t n = (size_t)machine->n_lanes;
     struct lane *lane = allocate(1, sizeof *lane);
     *lane = (struct lane){.index = machine->n_lanes, .kind = kind, .nth = nth, .device = device};
     if (nth == 0)
         snprintf(lane->name, sizeof lane->name, "%s %s", device->id, lane_kind_name[kind]);
     else
         snprintf(lane->name, sizeof lane->name, "%s %s%d", device->id, lane_kind_name[kind], nth);
-    GROW(machine->lanes, machine->cap_lanes, n + 1);
-    machine->lanes[n++] = lane;
-    machine->n_lanes = (int)n;
+    GROW(machine->lanes, machine->cap_lanes, machine->n_lanes + 1);
+    machine->lanes[machine->n_lanes++] = lane;
     struct lane **end = &device->lanes[kind];
     while (*end)
         end = &(*end)->next_of_kind;
@@ -110,7 +108,7 @@ const enum lane_kind lane_of_direction[DIRECTIONS] = {[LINK_UP] = LANE_UPLOAD, [
 struct link *add_link(struct machine *machine, double rate, double latency)
 {
     struct link *link = allocate(1, sizeof *link);
-    *link = (struct link){.index = (int)machine->n_links, .rate = rate, .latency = latency};
+    *link = (struct link){.index = machine->n_links, .rate = rate, .latency = latency};
     GROW(machine->links, machine->cap_links, machine->n_links + 1);
     machine->links[machine->n_links++] = link;
     return link;
@@ -118,7 +116,7 @@ struct link *add_link(struct machine *machine, double rate, double latency)
 
 void drop_links(struct machine *machine)
 {
-    for (size_t i = 0; i < machine->n_links; i++)
+    for (int i = 0; i < machine->n_links; i++)
         free(machine->links[i]);
     for (int i = 0; i <= machine->n_devices; i++) {
         machine->devices[i].described.links[LINK_UP] = NULL;

@@ -11,8 +11,8 @@ enum { HOST_ALIGNMENT = 4096 };
 struct machine *new_machine(int n_devices)
 {
     struct machine *machine = allocate(1, sizeof *machine);
-    machine->devices = allocate((size_t)n_devices + 1, sizeof *machine->devices);
-    machine->contexts = allocate((size_t)n_devices + 1, sizeof *machine->contexts);
+    machine->devices = allocate_each(n_devices + 1, sizeof *machine->devices);
+    machine->contexts = allocate_each(n_devices + 1, sizeof *machine->contexts);
     machine->n_devices = n_devices;
     machine->host = &machine->devices[n_devices];
     return machine;

@@ -35,7 +35,7 @@ void add_move(struct list *list, const char *name, struct tensor *to, struct ten
 
 void add_broadcast_from(struct list *list, const char *name, struct tensor *const *tensors, int n, int from)
 {
-    struct tensor **targets = allocate((size_t)n, sizeof *targets);
+    struct tensor **targets = allocate_each(n, sizeof *targets);
     for (int turn = 1; turn < n; turn++)
         targets[turn - 1] = tensors[(from + turn) % n];
     add_broadcast(list, name, targets, n - 1, tensors[from], FOR_MOVES);
@@ -86,7 +86,7 @@ static struct tensor *move_addend(struct list *list, const char *name, struct te
 struct tensor **add_reduce_moves(struct list *list, const char *name, struct tensor *const *tensors, int n,
                                  size_t grain)
 {
-    struct tensor **parts = allocate((size_t)(n * n), sizeof *parts);
+    struct tensor **parts = allocate_each(n * n, sizeof *parts);
     for (int turn = 0; turn < n; turn++)
         for (int k = 0; k < n; k++) {
             struct range mine = flat_part(count_elements(tensors[0]), grain, k, n);
@@ -111,7 +111,7 @@ struct tensor **add_reduce_sums(struct list *list, const char *name, struct tens
                                 enum sums_in where)
 {
     bool in_place = where == SUMS_IN_PLACE;
-    struct tensor **sums = allocate((size_t)n, sizeof *sums);
+    struct tensor **sums = allocate_each(n, sizeof *sums);
     for (int k = 0; k < n; k++) {
         struct tensor *sum = parts[k * n];
         int collector = in_place ? k : 0; /* the addend that collects the sum in the end */
@@ -135,7 +135,7 @@ struct tensor **add_reduce_sums(struct list *list, const char *name, struct tens
 
 void add_all_gather(struct list *list, const char *name, struct tensor *const *tensors, int n)
 {
-    struct tensor **copies = allocate((size_t)n, sizeof *copies);
+    struct tensor **copies = allocate_each(n, sizeof *copies);
     for (int k = 0; k < n; k++) {
         struct range part = flat_part(count_elements(tensors[k]), ALIGNED, k, n);
         if (part.begin == part.end)

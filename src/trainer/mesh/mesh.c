@@ -110,7 +110,7 @@ static struct problem *parse_stages(struct mesh *mesh, int layers, const char *s
 struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages)
 {
     int n = n_stages(mesh);
-    mesh->first_layer = allocate((size_t)n + 1, sizeof *mesh->first_layer);
+    mesh->first_layer = allocate_each(n + 1, sizeof *mesh->first_layer);
     if (layers < n)
         return new_problem(EXIT_USAGE,
                            "pp=%d with %d stage%s per device needs at least %d layers, the model has %d: use pp=%d, "

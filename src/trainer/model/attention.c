@@ -133,7 +133,7 @@ static void plain_backward(struct builder *b, const struct op *op)
     gemm(b, "attn.datt", &datt_product);
     add_dv(b, &heads, dqkv, att, dout);
     struct task *softmax =
-        LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", work_groups(b, (size_t)rows),
+        LAUNCH(b, "attn.dsoftmax", "softmax.cl", "softmax_backward", work_groups(b, rows),
                INOUT(datt),
                IN(datt), IN(att),
                INT(heads.t), FLOAT(heads.scale));
@@ -155,7 +155,7 @@ static void plain_forward(struct builder *b, struct tensor *out, struct tensor *
     scores.c = square(&heads, att);
     scores.causal = CAUSAL_OUT;
     gemm(b, "attn.scores", &scores);
-    struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", work_groups(b, (size_t)rows),
+    struct task *softmax = LAUNCH(b, "attn.softmax", "softmax.cl", "softmax_forward", work_groups(b, rows),
                                   INOUT(att),
                                   IN(att),
                                   INT(heads.t), FLOAT(heads.scale));

@@ -26,12 +26,13 @@ void end_unit(struct builder *b) { b->list->tags.layer = NONE; }
 
 /* ---- grids and tensors ------------------------------------------------------------------------------------------- */
 
-struct grid work_groups(const struct builder *b, size_t n) { return groups_on(b->device, n); }
-struct grid blocks(const struct builder *b, size_t n) { return work_groups(b, ceil_div(n, BLOCK)); }
+struct grid work_groups(const struct builder *b, int n) { return groups_on(b->device, (size_t)n); }
+struct grid blocks(const struct builder *b, size_t n) { return groups_on(b->device, ceil_div(n, BLOCK)); }
 
-struct grid column_blocks(const struct builder *b, size_t n)
+struct grid column_blocks(const struct builder *b, int n)
 {
-    return work_groups(b, ceil_div(n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
+    size_t columns = b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS;
+    return groups_on(b->device, ceil_div((size_t)n, columns));
 }
 
 struct tensor *activation(struct builder *b, const char *name, struct shape shape)
@@ -48,12 +49,12 @@ int rows_of(const struct tensor *x) { return (int)(count_elements(x) / (size_t)c
 
 struct tensor *gradient(const struct builder *b, const struct tensor *x)
 {
-    return (size_t)x->id < b->cap_grad ? b->grads[x->id] : NULL;
+    return x->id < b->cap_grad ? b->grads[x->id] : NULL;
 }
 
 void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g)
 {
-    GROW(b->grads, b->cap_grad, (size_t)x->id + 1);
+    GROW(b->grads, b->cap_grad, x->id + 1);
     b->grads[x->id] = g;
 }
 
@@ -61,7 +62,7 @@ void set_gradient(struct builder *b, const struct tensor *x, struct tensor *g)
 static bool begin_sum(struct builder *b, const struct tensor *x)
 {
     int grad_group = x->class == MEM_GRADIENTS ? b->tape->grad_group + 1 : 1;
-    GROW(b->summed, b->cap_summed, (size_t)x->id + 1);
+    GROW(b->summed, b->cap_summed, x->id + 1);
     bool before = b->summed[x->id] == grad_group;
     b->summed[x->id] = grad_group;
     return before;
@@ -184,7 +185,7 @@ static void check_loops(const struct device *device, int channels, int tokens)
 struct builder make_builder(struct list *list, struct model *model, struct kernels kernels, int batch, int seq)
 {
     struct builder b = {.list = list, .model = model, .kernels = kernels, .batch = batch, .seq = seq};
-    b.reductions = allocate((size_t)(model->params->n_units * model->mesh->tp), sizeof *b.reductions);
+    b.reductions = allocate_each(model->params->n_units * model->mesh->tp, sizeof *b.reductions);
     for (int rank = 0; rank < n_ranks(model->mesh); rank++)
         check_loops(model->replicas[rank].device, model->params->config.channels, batch * seq);
     on_rank(&b, 0, NONE, ROLE_OTHER);

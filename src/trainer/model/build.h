@@ -125,9 +125,9 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
     add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \
                &(struct kernel_call){file, kernel, grid, (struct arg[]){__VA_ARGS__},                                  \
                                      (int)COUNT(((struct arg[]){__VA_ARGS__}))})
-struct grid work_groups(const struct builder *b, size_t n);   /* n work-groups of WG work-items */
-struct grid blocks(const struct builder *b, size_t n);        /* enough work-groups for n elements, BLOCK each */
-struct grid column_blocks(const struct builder *b, size_t n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
+struct grid work_groups(const struct builder *b, int n);   /* n work-groups of WG work-items */
+struct grid blocks(const struct builder *b, size_t n);     /* enough work-groups for n elements, BLOCK each */
+struct grid column_blocks(const struct builder *b, int n); /* for n columns: CPU_COLUMNS or GPU_COLUMNS each */
 
 /* A new tensor of floats on the rank's device, of class MEM_ACTIVATIONS: activation(b, name, SHAPE(rows, columns)) */
 struct tensor *activation(struct builder *b, const char *name, struct shape shape);

@@ -360,7 +360,7 @@ void gemm(struct builder *b, const char *name, const struct gemm *g)
     if (g->causal != CAUSAL_NONE && own)
         task->flops /= 2; /* what is above the diagonal is left out */
     if (g->start == START_BIAS && !own)
-        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", work_groups(b, (size_t)g->m),
+        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", work_groups(b, g->m),
                INOUT(g->c.tensor),
                IN(g->bias),
                INT(g->n));

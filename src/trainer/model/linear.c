@@ -37,7 +37,7 @@ static void linear_weights(struct builder *b, const struct op *op)
     gemm(b, JOINED(op->name, ".dw"), &dw);
     if (op->bias.value) {
         bool accumulate_bias = begin_contribution(b, op->bias.grad);
-        LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, (size_t)out),
+        LAUNCH(b, JOINED(op->name, ".db"), "elementwise.cl", "column_sum", column_blocks(b, out),
                ACCUMULATE(op->bias.grad, accumulate_bias),
                IN(dy),
                INT(n), INT(out), INT(accumulate_bias));

@@ -12,7 +12,7 @@ static void add_losses_of_parts(struct builder *b, struct tensor *losses, struct
     struct tensor *all = activation(b, "loss.parts", SHAPE(tp_ranks, PART_NUMBERS, padded));
     struct tensor *mine = new_view(b->list->pool, all, "loss.part", (size_t)(b->tp_rank * PART_NUMBERS * padded),
                                    SHAPE(PART_NUMBERS, padded));
-    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, (size_t)padded),
+    LAUNCH(b, "loss.part", "loss.cl", "loss_part", work_groups(b, padded),
            OUT(mine),
            IN(logits), IN(targets),
            INT(tokens), INT(padded), INT(b->replica->unlayered[HEAD].first), INT(rank_vocab(b)),
@@ -30,7 +30,7 @@ static void cross_entropy_inputs(struct builder *b, const struct op *op)
     struct tensor *lse = op->saved[0], *targets = op->saved[1];
     int tokens = rows_of(logits);
     struct tensor *dlogits = new_gradient(b, op, ".dlogits", logits);
-    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", work_groups(b, (size_t)tokens),
+    LAUNCH(b, "loss.dlogits", "loss.cl", "loss_backward", work_groups(b, tokens),
            OUT(dlogits),
            IN(logits), IN(lse), IN(targets),
            INT(b->replica->unlayered[HEAD].first), INT(rank_vocab(b)), INT(columns_of(logits)),
@@ -47,7 +47,7 @@ struct tensor *cross_entropy(struct builder *b, struct tensor *logits, const str
     if (vocab < b->model->params->config.vocab)
         add_losses_of_parts(b, losses, lse, logits, batch->targets);
     else
-        LAUNCH(b, "loss", "loss.cl", "loss_forward", work_groups(b, (size_t)tokens),
+        LAUNCH(b, "loss", "loss.cl", "loss_forward", work_groups(b, tokens),
                OUT(losses), OUT(lse),
                IN(logits), IN(batch->targets),
                INT(vocab), INT(columns_of(logits)));

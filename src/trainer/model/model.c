@@ -4,10 +4,10 @@
 /* Makes replica->second_set: it has the same parameters, and gradients of its own for a second gradient group. */
 static void make_second_set(struct model *model, struct replica *replica)
 {
-    size_t n_units = (size_t)model->params->n_units;
+    int n_units = model->params->n_units;
     struct replica *second = copy_bytes(replica, sizeof *replica);
-    second->grads = allocate(n_units, sizeof *second->grads);
-    for (int unit = 0; unit < (int)n_units; unit++)
+    second->grads = allocate_each(n_units, sizeof *second->grads);
+    for (int unit = 0; unit < n_units; unit++)
         if (replica->values[unit])
             second->grads[unit] = as_buffer(
                 unit_tensor(model, replica, MEM_GRADIENTS, "grad.group", unit, count_elements(replica->values[unit])));
@@ -18,15 +18,15 @@ static void make_second_set(struct model *model, struct replica *replica)
 static void make_replica(struct model *model, int rank)
 {
     struct replica *replica = &model->replicas[rank];
-    size_t n_units = (size_t)model->params->n_units;
+    int n_units = model->params->n_units;
     replica->rank = rank;
     replica->device = &model->pool->machine->devices[rank];
-    replica->values = allocate(n_units, sizeof *replica->values);
-    replica->grads = allocate(n_units, sizeof *replica->grads);
-    replica->m = allocate(n_units, sizeof *replica->m);
-    replica->v = allocate(n_units, sizeof *replica->v);
-    replica->shards = allocate(n_units, sizeof *replica->shards);
-    for (int unit = 0; unit < (int)n_units; unit++)
+    replica->values = allocate_each(n_units, sizeof *replica->values);
+    replica->grads = allocate_each(n_units, sizeof *replica->grads);
+    replica->m = allocate_each(n_units, sizeof *replica->m);
+    replica->v = allocate_each(n_units, sizeof *replica->v);
+    replica->shards = allocate_each(n_units, sizeof *replica->shards);
+    for (int unit = 0; unit < n_units; unit++)
         if (has_stage(model->mesh, rank, stage_of(model, unit)))
             make_unit(model, replica, unit);
     make_weights(model, replica);
@@ -43,7 +43,7 @@ struct model *outline_model(const struct config *config, const struct mesh *mesh
     check_config(config);
     struct model *model = allocate(1, sizeof *model);
     model->params = new_params(config, &one_rank, 0);
-    model->parts = allocate((size_t)mesh->tp, sizeof(struct params *));
+    model->parts = allocate_each(mesh->tp, sizeof(struct params *));
     for (int tp_rank = 0; tp_rank < mesh->tp; tp_rank++)
         model->parts[tp_rank] = new_params(config, mesh, tp_rank);
     model->mesh = mesh;
@@ -57,7 +57,7 @@ struct model *new_model(struct pool *pool, const struct config *config, const st
     model->pool = pool;
     model->training = use == TO_TRAIN;
     model->gradients = gradients;
-    model->replicas = allocate((size_t)n_ranks(mesh), sizeof *model->replicas);
+    model->replicas = allocate_each(n_ranks(mesh), sizeof *model->replicas);
     for (int rank = 0; rank < n_ranks(mesh); rank++)
         make_replica(model, rank);
     return model;

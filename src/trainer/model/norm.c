@@ -25,7 +25,7 @@ static size_t count_blocks(const struct builder *b, struct coordinates at)
 static size_t place_blocks(struct builder *b, int unit, int tp_rank, size_t first)
 {
     struct reduction *reduction = reduction_of(b, unit, tp_rank);
-    reduction->first_block = allocate((size_t)mesh_of(b)->dp, sizeof *reduction->first_block);
+    reduction->first_block = allocate_each(mesh_of(b)->dp, sizeof *reduction->first_block);
     struct coordinates at = {.unit = unit, .tp_rank = tp_rank};
     for (at.dp_rank = 0; at.dp_rank < mesh_of(b)->dp; at.dp_rank++) {
         reduction->first_block[at.dp_rank] = first;
@@ -70,7 +70,7 @@ void add_blocks(struct builder *b, int unit)
             struct tensor *out = part;
             if (b->device != part->device)
                 out = new_work_tensor(pool, b->device, "norm.local", SHAPE((int64_t)n_blocks));
-            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", work_groups(b, n_blocks),
+            LAUNCH(b, "norm.blocks", "norm.cl", "norm_blocks", groups_on(b->device, n_blocks),
                    OUT(out),
                    IN(sum),
                    INT(counted));
@@ -85,7 +85,7 @@ void add_blocks(struct builder *b, int unit)
 /* Sends norm, clip scale and whether the update is halted to all other ranks. */
 static void send_verdict(struct builder *b)
 {
-    struct tensor **verdicts = allocate((size_t)n_ranks(mesh_of(b)), sizeof *verdicts);
+    struct tensor **verdicts = allocate_each(n_ranks(mesh_of(b)), sizeof *verdicts);
     int n_others = 0;
     for (int rank = 0; rank < n_ranks(mesh_of(b)); rank++)
         if (rank != b->model->norm_rank)

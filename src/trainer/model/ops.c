@@ -75,12 +75,12 @@ static void embed_weights(struct builder *b, const struct op *op)
     bool accumulate_wpe = begin_contribution(b, dwpe);
     int rows = accumulate_wte ? 2 * MIN(tokens, words) : words; /* of dwte: rows read and written, or only written */
     struct task *task =
-        LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, (size_t)words),
+        LAUNCH(b, "embed.dwte", "embed.cl", "embed_backward_tokens", work_groups(b, words),
                ACCUMULATE(dwte, accumulate_wte),
                IN(dx), IN(by_token), IN(start),
                INT(replica->unlayered[WTE].first), INT(config->channels), INT(accumulate_wte));
     set_traffic(task, (double)config->channels * (tokens + rows));
-    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, (size_t)config->seq_len),
+    LAUNCH(b, "embed.dwpe", "embed.cl", "embed_backward_positions", work_groups(b, config->seq_len),
            ACCUMULATE(dwpe, accumulate_wpe),
            IN(dx),
            INT(b->batch), INT(b->seq), INT(config->channels), INT(accumulate_wpe));
@@ -94,7 +94,7 @@ struct tensor *embed(struct builder *b, const struct batch *batch)
     struct tensor *x = activation(b, "embed", SHAPE(tokens, config->channels));
     bool adds_position = wte.cut.split == SPLIT_NONE || b->tp_rank == 0;
     struct task *task =
-        LAUNCH(b, "embed", "embed.cl", "embed_forward", work_groups(b, (size_t)tokens),
+        LAUNCH(b, "embed", "embed.cl", "embed_forward", work_groups(b, tokens),
                OUT(x),
                IN(wte.value), IN(b->replica->unlayered[WPE].value), IN(batch->tokens),
                INT(wte.first), INT(rank_vocab(b)), INT(b->seq), INT(config->channels), INT(adds_position));
@@ -117,7 +117,7 @@ static void layernorm_weights(struct builder *b, const struct op *op)
     bool accumulate_w = begin_contribution(b, op->w.grad);
     bool accumulate_bias = begin_contribution(b, op->bias.grad);
     CHECK(accumulate_w == accumulate_bias, "%s: weight and bias are not used together", op->name);
-    LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, (size_t)channels),
+    LAUNCH(b, JOINED(op->name, ".dw"), "layernorm.cl", "layernorm_backward_params", column_blocks(b, channels),
            ACCUMULATE(op->w.grad, accumulate_w), ACCUMULATE(op->bias.grad, accumulate_w),
            IN(dout), IN(x), IN(mean), IN(rstd),
            INT(tokens), INT(channels), INT(accumulate_w));
@@ -134,7 +134,7 @@ static void layernorm_inputs(struct builder *b, const struct op *op)
     int tokens = rows_of(x), channels = columns_of(x);
     if (has_carry)
         carry = IN(gradient(b, x));
-    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, (size_t)tokens),
+    LAUNCH(b, JOINED(op->name, ".dx"), "layernorm.cl", "layernorm_backward", work_groups(b, tokens),
            OUT(dx),
            carry, IN(dout), IN(x), IN(mean), IN(rstd), IN(op->w.value),
            INT(channels), INT(has_carry));
@@ -147,7 +147,7 @@ struct tensor *layernorm(struct builder *b, const char *name, struct tensor *x, 
     struct tensor *out = activation(b, name, x->shape);
     struct tensor *mean = activation(b, "ln.mean", SHAPE(tokens));
     struct tensor *rstd = activation(b, "ln.rstd", SHAPE(tokens));
-    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", work_groups(b, (size_t)tokens),
+    LAUNCH(b, name, "layernorm.cl", "layernorm_forward", work_groups(b, tokens),
            OUT(out), OUT(mean), OUT(rstd),
            IN(x), IN(w.value), IN(bias.value),
            INT(channels));

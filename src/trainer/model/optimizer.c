@@ -57,7 +57,7 @@ static void update_and_send(struct builder *b, struct coordinates owner)
     int unit = owner.unit;
     struct tensor *sum = reduction_of(b, unit, owner.tp_rank)->sums[owner.dp_rank];
     const struct range shard = shard_at(b, owner);
-    struct tensor **parts = allocate((size_t)dp, sizeof *parts); /* by rank: the shard of its parameters or gradient */
+    struct tensor **parts = allocate_each(dp, sizeof *parts); /* by rank: the shard of its parameters or gradient */
     struct coordinates at = owner;
     for (at.dp_rank = 0; at.dp_rank < dp; at.dp_rank++) {
         struct replica *replica = replica_of(b, at);

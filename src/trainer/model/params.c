@@ -181,7 +181,7 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     struct params *params = allocate(1, sizeof *params);
     params->config = *config;
     params->n_units = config->layers + 2;
-    params->units = allocate((size_t)params->n_units, sizeof *params->units);
+    params->units = allocate_each(params->n_units, sizeof *params->units);
     params->items = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
                              sizeof *params->items);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)

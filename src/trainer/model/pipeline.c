@@ -244,8 +244,8 @@ struct turn *pipeline_order(const struct turn_order *turn_order, const struct me
                             int *n_turns)
 {
     struct turns turns = {.mesh = mesh, .pp_rank = pp_rank, .micros = micros};
-    turns.items = allocate((size_t)(MOST_TURNS * mesh->chunks * micros), sizeof *turns.items);
-    turns.done = allocate((size_t)n_stages(mesh), sizeof *turns.done);
+    turns.items = allocate_each(MOST_TURNS * mesh->chunks * micros, sizeof *turns.items);
+    turns.done = allocate_each(n_stages(mesh), sizeof *turns.done);
     if (mesh->chunks < turn_order->chunks)
         one_forward_one_backward(&turns);
     else if (turn_order->written)
@@ -335,9 +335,9 @@ struct turn *merge_orders(const struct turn_order *turn_order, const struct mesh
 {
     size_t most = MOST_TURNS * (size_t)(n_stages(mesh) * micros);
     size_t taken = 0, total = 0;
-    int(*done)[COMPUTATIONS] = allocate((size_t)n_stages(mesh), sizeof *done);
+    int(*done)[COMPUTATIONS] = allocate_each(n_stages(mesh), sizeof *done);
     struct turn *all = allocate(most, sizeof *all);
-    struct device_turns *devices = allocate((size_t)mesh->pp, sizeof *devices);
+    struct device_turns *devices = allocate_each(mesh->pp, sizeof *devices);
     for (int pp_rank = 0; pp_rank < mesh->pp; pp_rank++) {
         devices[pp_rank].turns = pipeline_order(turn_order, mesh, pp_rank, micros, &devices[pp_rank].n);
         total += (size_t)devices[pp_rank].n;

@@ -76,7 +76,7 @@ static void make_alike(struct builder *b, int unit, int dp_rank)
 void send_unit(struct builder *b, int unit)
 {
     int dp = mesh_of(b)->dp;
-    struct tensor **grads = allocate((size_t)dp, sizeof *grads);
+    struct tensor **grads = allocate_each(dp, sizeof *grads);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         make_alike(b, unit, dp_rank);
     for (int tp_rank = 0; tp_rank < mesh_of(b)->tp; tp_rank++) {

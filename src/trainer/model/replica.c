@@ -133,7 +133,7 @@ static void make_tied_head(struct model *model, struct replica *replica)
 
 void make_weights(struct model *model, struct replica *replica)
 {
-    replica->by_param = allocate((size_t)model->params->n, sizeof *replica->by_param);
+    replica->by_param = allocate_each(model->params->n, sizeof *replica->by_param);
     for (int i = 0; i < model->params->n; i++) {
         const struct param *param = &params_of(model, replica->rank)->items[i];
         struct tensor *values = replica->values[param->unit], *gradients = replica->grads[param->unit];

@@ -91,7 +91,7 @@ static void meet(struct builder *b, const char *name, struct tensor *x, collecti
     add_rendezvous(b, x);
     if (b->tp_rank == n - 1) {
         enum role role = b->list->tags.role;
-        struct tensor **all = allocate((size_t)n, sizeof *all);
+        struct tensor **all = allocate_each(n, sizeof *all);
         for (int k = 0; k < n; k++)
             all[k] = rendezvous_of(b, k, nth)->x;
         b->list->tags.role = ROLE_SEND;

@@ -85,7 +85,7 @@ static void make_running(struct list *list)
     list->free_running = free_running;
     running->task_instances = allocate(list->n, sizeof *running->task_instances);
     running->n_lanes = machine->n_lanes;
-    running->lane_instances = allocate((size_t)machine->n_lanes, sizeof *running->lane_instances);
+    running->lane_instances = allocate_each(machine->n_lanes, sizeof *running->lane_instances);
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
         running->lane_instances[task->lane->index].cap += MOST_IN_FLIGHT;
@@ -95,7 +95,7 @@ static void make_running(struct list *list)
             task->extra.commands.compile(task);
         if (task->notify)
             for (size_t k = 0; k < MOST_IN_FLIGHT; k++)
-                running->task_instances[i].flights[k].foreign = allocate((size_t)machine->n_contexts, sizeof(cl_event));
+                running->task_instances[i].flights[k].foreign = allocate_each(machine->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < running->n_lanes; i++)
         running->lane_instances[i].instances =

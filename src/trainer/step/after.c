@@ -121,7 +121,7 @@ struct listed_wait *collect_listed_waits(const struct list *list, size_t *n)
 static size_t collect_openers(const struct list *list, int *openers)
 {
     /* By lane: has the last task been found that opens the gate and always runs? */
-    bool *passed = allocate((size_t)list->pool->machine->n_lanes, sizeof *passed);
+    bool *passed = allocate_each(list->pool->machine->n_lanes, sizeof *passed);
     size_t n_openers = 0;
     for (size_t i = list->n; i-- > 0;) {
         const struct task *task = list->tasks[i];

@@ -8,7 +8,7 @@
 size_t arena_bytes(const struct arena *arena)
 {
     size_t sum = arena->bytes_before;
-    for (int i = 0; i < arena->n_slabs; i++)
+    for (size_t i = 0; i < arena->n_slabs; i++)
         sum += round_up(arena->slab_bytes[i], arena->device->alignment) + guard_bytes(arena->device);
     return sum;
 }

@@ -76,15 +76,16 @@ static void add_holding(struct list *list, struct level *level, const struct hol
  * there are. */
 void fill_levels(struct list *list)
 {
-    size_t n_places = (size_t)list->pool->machine->n_devices + 1; /* the devices, and the host */
+    int n_places = list->pool->machine->n_devices + 1; /* the devices, and the host */
     size_t n;
-    size_t *last = allocate(n_places, sizeof *last); /* by device: its last level so far */
+    size_t *last = allocate_each(n_places, sizeof *last); /* by device: its last level so far */
     struct holding *holdings = collect_holdings(list, &n);
-    memset(list->peak, 0, n_places * sizeof *list->peak);
-    memset(list->peak_total, 0, n_places * sizeof *list->peak_total);
     list->n_levels = 0;
-    for (size_t d = 0; d < n_places; d++)
-        last[d] = add_level(list, (struct level){.device = (int)d});
+    for (int d = 0; d < n_places; d++) {
+        memset(list->peak[d], 0, sizeof list->peak[d]);
+        list->peak_total[d] = 0;
+        last[d] = add_level(list, (struct level){.device = d});
+    }
     for (const struct holding *holding = holdings; holding < holdings + n; holding++)
         add_holding(list, level_at(list, &last[holding->tensor->device->index], holding->position), holding);
     free(holdings);

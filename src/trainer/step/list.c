@@ -16,8 +16,8 @@ struct list *new_list(struct pool *pool, const char *name)
     snprintf(list->name, sizeof list->name, "%s", name);
     list->pool = pool;
     tag_role(list, ROLE_OTHER);
-    list->peak = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak);
-    list->peak_total = allocate((size_t)pool->machine->n_devices + 1, sizeof *list->peak_total);
+    list->peak = allocate_each(pool->machine->n_devices + 1, sizeof *list->peak);
+    list->peak_total = allocate_each(pool->machine->n_devices + 1, sizeof *list->peak_total);
     return list;
 }
 

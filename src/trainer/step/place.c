@@ -22,21 +22,21 @@
 
 /* No placement of an arena takes less than the most that a list holds there. */
 static void raise_least_bytes(const struct machine *machine, const struct list *list, struct arena *arenas,
-                              size_t n_arenas)
+                              int n_arenas)
 {
-    for (size_t k = 0; k < n_arenas; k++) {
-        size_t device = MIN(k, (size_t)machine->n_devices); /* all arenas from this index on are the host's */
+    for (int k = 0; k < n_arenas; k++) {
+        int device = MIN(k, machine->n_devices); /* all arenas from this index on are the host's */
         arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
     }
 }
 
 /* Gives addresses in all arenas, of which each device has one, and then the host one per context.  *ram grows by
  * the bytes that all devices and the host take of the host's memory. */
-static struct problem *place_arenas(struct pool *pool, struct arena *arenas, size_t n, size_t n_positions, size_t *ram)
+static struct problem *place_arenas(struct pool *pool, struct arena *arenas, int n, size_t n_positions, size_t *ram)
 {
     struct machine *machine = pool->machine;
-    size_t host = (size_t)machine->n_devices;
-    for (size_t i = 0; i < n; i++) {
+    int host = machine->n_devices;
+    for (int i = 0; i < n; i++) {
         struct arena *arena = &arenas[i];
         arena->device = &machine->devices[MIN(i, host)];
         if (i > host) {
@@ -70,7 +70,7 @@ static struct problem *ram_problem(const struct machine *machine, size_t ram)
 static struct problem *add_slabs(struct machine *machine, const struct arena *arena)
 {
     struct problem *problem = NULL;
-    for (int k = 0; k < arena->n_slabs && !problem; k++)
+    for (size_t k = 0; k < arena->n_slabs && !problem; k++)
         problem = add_slab(machine, arena->device, arena->lives[0].tensor->copier,
                            round_up(arena->slab_bytes[k], arena->device->alignment));
     return problem;
@@ -79,8 +79,8 @@ static struct problem *add_slabs(struct machine *machine, const struct arena *ar
 struct problem *place(struct pool *pool, struct list *const *lists, size_t n, enum place_purpose purpose)
 {
     struct machine *machine = pool->machine;
-    size_t n_arenas = (size_t)machine->n_devices + (size_t)MAX(machine->n_contexts, 1);
-    struct arena *arenas = allocate(n_arenas, sizeof *arenas);
+    int n_arenas = machine->n_devices + MAX(machine->n_contexts, 1);
+    struct arena *arenas = allocate_each(n_arenas, sizeof *arenas);
     size_t n_positions = gather_lives(pool, lists, n, arenas);
     for (size_t i = 0; i < n; i++) {
         fill_levels(lists[i]);
@@ -90,7 +90,7 @@ struct problem *place(struct pool *pool, struct list *const *lists, size_t n, en
     struct problem *problem = place_arenas(pool, arenas, n_arenas, n_positions, &ram);
     if (!problem && ram > machine->host->memory)
         problem = ram_problem(machine, ram);
-    for (size_t i = 0; i < n_arenas; i++) {
+    for (int i = 0; i < n_arenas; i++) {
         if (!problem && purpose == PLACE_TO_RUN)
             problem = add_slabs(machine, &arenas[i]);
         free(arenas[i].lives);

@@ -14,11 +14,11 @@ static struct problem *place_life(struct arena *arena, struct address_map *map, 
         return fit_problem(arena, tensor, LIMIT_OF_SLAB);
     hold_lowest(map, life, limit);
     size_t slab = life->arena_address / limit;
-    if (slab + (size_t)arena->first_slab >= COUNT(arena->slab_bytes))
+    if (arena->first_slab + slab >= COUNT(arena->slab_bytes))
         return fit_problem(arena, tensor, LIMIT_OF_SLAB);
-    tensor->slab = arena->first_slab + (int)slab;
+    tensor->slab = (int)(arena->first_slab + slab);
     tensor->address = life->arena_address % limit;
-    arena->n_slabs = MAX(arena->n_slabs, (int)slab + 1);
+    arena->n_slabs = MAX(arena->n_slabs, slab + 1);
     arena->slab_bytes[slab] = MAX(arena->slab_bytes[slab], tensor->address + tensor->bytes);
     if (arena_bytes(arena) > arena->device->budget)
         return fit_problem(arena, tensor, LIMIT_OF_BUDGET);

@@ -35,9 +35,9 @@ struct arena {
     size_t n_positions;  /* positions of all lists together */
     size_t least_bytes;  /* the most bytes that a list holds on the device at a time: it cannot do with less */
     size_t bytes_before; /* bytes of the device's arenas before this one */
-    int first_slab;      /* slabs of the device's arenas before this one */
+    size_t first_slab;   /* slabs of the device's arenas before this one */
     size_t slab_bytes[SLABS_PER_DEVICE]; /* by slab: bytes in use from its start */
-    int n_slabs;
+    size_t n_slabs;
 };
 
 /* ---- add.c ------------------------------------------------------------------------------------------------------- */

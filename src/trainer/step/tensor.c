@@ -38,8 +38,8 @@ static struct tensor *add_tensor(struct pool *pool, const char *name, struct sha
 {
     struct tensor *tensor = allocate(1, sizeof *tensor);
     GROW(pool->tensors, pool->cap, pool->n + 1);
+    tensor->id = pool->n;
     pool->tensors[pool->n++] = tensor;
-    tensor->id = (int)pool->n - 1;
     snprintf(tensor->name, sizeof tensor->name, "%s", name); /* a slice of a tensor with a long name has it cut */
     CHECK(shape.n_dims >= 1 && shape.n_dims <= MOST_DIMS, "tensor %s has %d dimensions", name, shape.n_dims);
     tensor->shape = shape;

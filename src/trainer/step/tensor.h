@@ -47,7 +47,7 @@ struct replica_bytes {
 /* An array with a name, a shape, one place and one lifetime.  A *view* is a part of another tensor (its storage) with a
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
 struct tensor {
-    int id; /* position in the pool */
+    size_t id; /* position in the pool */
     char name[48];
     enum element_type type; /* of its elements */
     struct shape shape;

@@ -30,6 +30,11 @@ struct clocks {
     int *ended; /* [2n, width] by node and lane: the latest node of that lane that has ended for certain; or NONE */
 };
 
+static int *clock_of_node(const struct clocks *clocks, int node)
+{
+    return &clocks->ended[(size_t)node * (size_t)clocks->width];
+}
+
 static int later_first(const void *left, const void *right)
 {
     const struct edge *a = left;
@@ -64,7 +69,7 @@ static void note_lanes(struct clocks *clocks, const struct list *list)
 static void collect_crossings(struct clocks *clocks, const struct list *list)
 {
     size_t n = 0;
-    int *listed = allocate((size_t)clocks->n_lanes, sizeof *listed); /* by lane: the last task with such a crossing */
+    int *listed = allocate_each(clocks->n_lanes, sizeof *listed); /* by lane: the last task with such a crossing */
     fill_none(listed, (size_t)clocks->n_lanes);
     for (int i = 0; i < clocks->n; i++) {
         struct task *task = list->tasks[i];
@@ -103,7 +108,7 @@ static void choose_waits(struct clocks *clocks, int node, int *ended)
             continue;
         if (tracked)
             ended[lane] = producer_node;
-        const int *producer_ended = &clocks->ended[(size_t)producer_node * (size_t)clocks->width];
+        const int *producer_ended = clock_of_node(clocks, producer_node);
         for (int l = 0; l < clocks->width; l++)
             ended[l] = MAX(ended[l], producer_ended[l]);
     }
@@ -118,11 +123,11 @@ static void walk_clocks(struct clocks *clocks, int *last, int *certain)
     fill_none(certain, (size_t)clocks->n_lanes);
     for (int node = 0; node < 2 * clocks->n; node++) {
         int lane = clocks->lane[node % clocks->n];
-        int *ended = &clocks->ended[(size_t)node * width];
+        int *ended = clock_of_node(clocks, node);
         if (certain[lane] == NONE)
             fill_none(ended, width);
         else
-            memcpy(ended, &clocks->ended[(size_t)certain[lane] * width], width * sizeof *ended);
+            memcpy(ended, clock_of_node(clocks, certain[lane]), width * sizeof *ended);
         if (lane >= clocks->first && lane < clocks->first + clocks->width)
             ended[lane - clocks->first] = last[lane];
         choose_waits(clocks, node, ended);
@@ -136,8 +141,8 @@ void mark_waits(struct list *list)
 {
     struct clocks clocks = {.n = (int)list->n, .n_lanes = list->pool->machine->n_lanes};
     int most = MIN(clocks.n_lanes, LANES_AT_A_TIME);
-    int *last = allocate((size_t)clocks.n_lanes, sizeof *last);
-    int *certain = allocate((size_t)clocks.n_lanes, sizeof *certain);
+    int *last = allocate_each(clocks.n_lanes, sizeof *last);
+    int *certain = allocate_each(clocks.n_lanes, sizeof *certain);
     clocks.lane = allocate(list->n, sizeof *clocks.lane);
     clocks.conditional = allocate(list->n, sizeof *clocks.conditional);
     clocks.crossings = allocate(list->n_edges, sizeof *clocks.crossings);

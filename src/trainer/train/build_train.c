@@ -67,7 +67,7 @@ static void add_forwards(struct train_build *train_build, int stage, int micro)
 {
     struct trainer *trainer = train_build->trainer;
     int dp = trainer->mesh.dp;
-    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
+    size_t *begin = allocate_each(dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         struct feed *feed = train_feed(trainer, micro, dp_rank);
         begin[dp_rank] = trainer->train_list->n;

@@ -60,7 +60,7 @@ struct tensor *new_loss_totals(struct trainer *trainer)
     struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;
     struct tensor *losses = new_kept_work_tensor(trainer->pool, norm_device, "loss.totals",
                                                  SHAPE((int64_t)n * UNIT_ALIGN)); /* the gaps between the sums stay 0 */
-    trainer->rank_losses = allocate((size_t)n, sizeof *trainer->rank_losses);
+    trainer->rank_losses = allocate_each(n, sizeof *trainer->rank_losses);
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
         if (device == norm_device)
@@ -98,7 +98,7 @@ void add_report(struct trainer *trainer)
     struct device *host = trainer->machine->host;
     struct tensor *totals = new_kept_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
     tag_role(trainer->train_list, ROLE_REPORT);
-    struct tensor **parts = allocate((size_t)n, sizeof *parts);
+    struct tensor **parts = allocate_each(n, sizeof *parts);
     struct transfers downloads = {.list = trainer->train_list, .on_host = totals, .context = NONE};
     for (int dp_rank = 0; dp_rank < n; dp_rank++) {
         struct tensor *total = trainer->rank_losses[dp_rank];

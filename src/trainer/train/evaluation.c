@@ -97,9 +97,9 @@ void build_eval(struct trainer *trainer)
     struct builder b = make_builder(trainer->eval_list, trainer->model, trainer->settings->kernels,
                                     trainer->micro_batch, trainer->seq_len);
     int dp = trainer->mesh.dp;
-    struct tensor **losses = allocate((size_t)dp, sizeof *losses); /* on the host, by data-parallel rank */
-    struct tape *tapes = allocate((size_t)(dp * trainer->mesh.tp), sizeof *tapes);
-    size_t *begin = allocate((size_t)dp + 1, sizeof *begin);
+    struct tensor **losses = allocate_each(dp, sizeof *losses); /* on the host, by data-parallel rank */
+    struct tape *tapes = allocate_each(dp * trainer->mesh.tp, sizeof *tapes);
+    size_t *begin = allocate_each(dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         begin[dp_rank] = trainer->eval_list->n;
         losses[dp_rank] = add_evaluation(&b, trainer, dp_rank, &tapes[dp_rank * trainer->mesh.tp]);

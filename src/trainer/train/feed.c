@@ -6,8 +6,8 @@
 void make_feeds(struct trainer *trainer)
 {
     int dp = trainer->mesh.dp, n = trainer->micro_batch * trainer->seq_len;
-    trainer->train_feeds = allocate((size_t)(trainer->micros * dp), sizeof *trainer->train_feeds);
-    trainer->eval_feeds = allocate((size_t)dp, sizeof *trainer->eval_feeds);
+    trainer->train_feeds = allocate_each(trainer->micros * dp, sizeof *trainer->train_feeds);
+    trainer->eval_feeds = allocate_each(dp, sizeof *trainer->eval_feeds);
     for (int i = 0; i < trainer->micros * dp; i++)
         trainer->train_feeds[i] = (struct feed){.trainer = trainer, .dp_rank = i % dp, .micro = i / dp, .n = n};
     for (int dp_rank = 0; dp_rank < dp; dp_rank++)
@@ -180,7 +180,7 @@ void add_batch(struct list *list, struct feed *feed, host_function *prepare)
     struct task *task = add_host(list, trainer->machine->host->lanes[LANE_FEED], "batch.prepare", prepare, feed);
     add_access(task, feed->host.all, ACCESS_WRITE);
     /* One array for both: the batches of the first stage, and then those of the last one if that is another. */
-    feed->on_first_stage = allocate((size_t)(2 * tp), sizeof *feed->on_first_stage);
+    feed->on_first_stage = allocate_each(2 * tp, sizeof *feed->on_first_stage);
     feed->on_last_stage = last_rank == first_rank ? feed->on_first_stage : feed->on_first_stage + tp;
     struct transfers uploads = {.list = list, .maker = task, .on_host = feed->host.all, .context = NONE};
     add_uploads(&uploads, feed, feed->on_first_stage, first_rank);

@@ -56,7 +56,7 @@ static int32_t choose_token(const float *logits, int vocab, const struct setting
     float least = -INFINITY;
     if (settings->top_k > 0 && settings->top_k < vocab)
         least = kth_largest(logits, vocab, settings->top_k);
-    double *weight = allocate((size_t)vocab, sizeof *weight);
+    double *weight = allocate_each(vocab, sizeof *weight);
     double sum = 0;
     for (int i = 0; i < vocab; i++) {
         if (logits[i] >= least)
@@ -118,9 +118,9 @@ void build_sample(struct trainer *trainer)
     trainer->sample_list = new_list(trainer->pool, "sample");
     struct builder b =
         make_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
-    struct tape *tapes = allocate((size_t)trainer->mesh.tp, sizeof *tapes);
+    struct tape *tapes = allocate_each(trainer->mesh.tp, sizeof *tapes);
     struct feed *feed = &trainer->sample_feed;
-    trainer->sample_window = allocate((size_t)trainer->seq_len, sizeof *trainer->sample_window);
+    trainer->sample_window = allocate_each(trainer->seq_len, sizeof *trainer->sample_window);
     trainer->sample_logits =
         new_kept_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     add_batch(trainer->sample_list, feed, prepare_sample);

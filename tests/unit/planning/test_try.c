@@ -128,7 +128,7 @@ static bool expect_plain_addresses(const struct pool *pool, struct device *devic
         size_t found = (size_t)list[i]->slab * slab_limit(device) + list[i]->address,
                expected = (second ? by_life : by_size)[list[i]->id];
         if (found != expected)
-            test_failed("tensor %d of %zu bytes lies at %zu, expected %zu\n", list[i]->id, list[i]->bytes, found,
+            test_failed("tensor %zu of %zu bytes lies at %zu, expected %zu\n", list[i]->id, list[i]->bytes, found,
                         expected);
     }
     free(list);
