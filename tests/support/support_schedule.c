@@ -1,6 +1,8 @@
 /* support_schedule.c - lists of tasks that are run: machines, arrays, tasks, and the journey. */
 #include "support_schedule.h"
 
+#include "trainer/step/kernel_args.h"
+
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 struct machine *open_one(void) { return open_machine(&(struct machine_options){.devices = "0:0"}); }

@@ -10,6 +10,7 @@
 #include "mesh.h"
 
 #include "cl/shared.h"
+#include "trainer/step/kernel_args.h"
 
 enum { ALIGNED = DEVICE_ALIGNMENT / ELEMENT_BYTES }; /* elements: where a rank's part of a tensor may begin */
 

@@ -4,6 +4,7 @@
  * contraction; so the compiler may use vectors of any width (Makefile: -O3 for this file).  It moves 28 bytes an
  * element, 16 in and 12 out, and is as fast as memory is.
  */
+#include "adamw_host.h"
 #include "model.h"
 
 #include <math.h>

@@ -17,6 +17,7 @@
 #define BUILD_H
 
 #include "params.h"
+#include "trainer/step/kernel_args.h" /* brings: IN, OUT, INT ..., the arguments of LAUNCH() */
 #include "trainer/step/list.h"
 
 enum gemm_engine { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
@@ -119,7 +120,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
 
 /* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */
 
-/* Adds a kernel task on the device's compute lane.  The last arguments, IN, OUT, INT ... of task.h, are those of the
+/* Adds a kernel task on the device's compute lane.  The last arguments, of kernel_args.h, are those of the
  * kernel, in its order: a line for what it writes, one for what it reads, one for sizes. */
 #define LAUNCH(b, name, file, kernel, grid, ...)                                                                       \
     add_kernel((b)->list, (b)->device->lanes[LANE_COMPUTE], name,                                                      \

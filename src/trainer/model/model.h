@@ -14,7 +14,8 @@
  *     model.h      a model on its devices                    model.c, replica.c
  *                  its values                                init.c, param_values.c
  *                  its layers                                layers.c
- *                  its optimizer                             reduce.c, norm.c, optimizer.c, adamw_host.c, shards.c
+ *                  its optimizer                             reduce.c, norm.c, optimizer.c, shards.c
+ *     adamw_host.h its update on the host                    adamw_host.c
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -131,8 +132,9 @@ void reduce_unit(struct builder *b, int unit);
 
 /* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
 
-/* The positions of the arguments of kernel adamw (cl/adamw.cl), and, up to ADAMW_VERDICT, of its task's accesses. */
-enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N, ADAMW_N_DECAY };
+/* The positions of the arguments of kernel adamw (cl/adamw.cl); up to ADAMW_VERDICT they are those of its task's
+ * accesses, too. */
+enum { ADAMW_P, ADAMW_M, ADAMW_V, ADAMW_G, ADAMW_CONTROL, ADAMW_VERDICT, ADAMW_N, ADAMW_N_DECAY, ADAMW_SIDE };
 
 /* Call it after the last forward, and only without clipping.  From now on update_if_released() updates each unit right
  * after its reduce, unless the losses are not finite.  The norm is only reported.
@@ -153,20 +155,5 @@ void add_update(struct builder *b, struct tensor *losses, struct tensor *const *
 
 /* AdamW on the host, with the accesses and args of the kernel's task. */
 void adamw_on_host(void *argument, const struct task *task, uint32_t iteration);
-
-/* What all elements share; cl/adamw.cl has the formulas. */
-struct adamw {
-    float scale;                  /* by which clipping multiplies the gradient */
-    float beta1, one_minus_beta1; /* for the mean m */
-    float beta2, one_minus_beta2; /* for the mean square v */
-    float decay;                  /* the factor of a value: 1 - lr * weight_decay */
-    float eps;                    /* what is added to the root of v */
-    float step_size;              /* lr / (1 - beta1^t) */
-    float inv_sqrt_correction2;   /* 1 / sqrt(1 - beta2^t) */
-};
-
-/* Updates n elements: values p, Adam's m and v, gradients g. */
-void update_elements(float *restrict p, float *restrict m, float *restrict v, const float *restrict g, size_t n,
-                     const struct adamw *with);
 
 #endif

@@ -22,6 +22,7 @@
  *
  *     tensor.h   what tasks read and write            tensor.c, slots.c
  *     task.h     a task, by itself                    task.c; with role.h
+ *                the arguments of its kernel          kernel_args.h
  *                what passes and techniques ask       task_extra.h, tensor_extra.h, when.h when.c
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
  *                waits that the list states itself    after.c

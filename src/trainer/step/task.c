@@ -1,4 +1,5 @@
 /* task.c - what a task says of itself: what it touches, how much work it is, when it is due. */
+#include "kernel_args.h"
 #include "list.h"
 
 const char *const role_name[ROLES] = {

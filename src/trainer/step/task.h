@@ -23,7 +23,7 @@ struct access {
 enum arg_kind { ARG_TENSOR, ARG_INT, ARG_ELEMENTS, ARG_FLOAT, ARG_STRUCT, ARG_LOCAL };
 enum { MOST_STRUCT_BYTES = 24 };
 
-struct arg { /* an argument of a kernel; the macros below make it */
+struct arg { /* an argument of a kernel; the macros of kernel_args.h make it */
     enum arg_kind kind;
     struct access given; /* ARG_TENSOR: tensor and mode, until add_kernel() moves both to task->accesses */
     union {
@@ -34,27 +34,6 @@ struct arg { /* an argument of a kernel; the macros below make it */
     };
     unsigned char bytes[MOST_STRUCT_BYTES]; /* ARG_STRUCT: the first n_bytes are those of the struct */
 };
-#define IN(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_READ}})
-#define OUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_WRITE}})
-#define INOUT(t) ((struct arg){.kind = ARG_TENSOR, .given = {(t), ACCESS_BOTH}})
-
-/* The kernel adds to what is in t, or, as for the first micro-batch of a gradient, starts anew and only writes. */
-#define ACCUMULATE(t, adds) ((struct arg){.kind = ARG_TENSOR, .given = {(t), (adds) ? ACCESS_BOTH : ACCESS_WRITE}})
-
-/* A buffer that the kernel will not touch. */
-#define NO_TENSOR ((struct arg){.kind = ARG_TENSOR})
-#define INT(n) ((struct arg){.kind = ARG_INT, .number = (int32_t)(n)})
-
-/* The number of elements of an elementwise task.  A slice of the task gets its own, smaller number. */
-#define ELEMENTS(n) ((struct arg){.kind = ARG_ELEMENTS, .number = (int32_t)(n)})
-#define FLOAT(x) ((struct arg){.kind = ARG_FLOAT, .real = (x)})
-
-/* A struct of cl/shared.h: the variable x, which is copied. */
-#define STRUCT(x) struct_arg(&(x), sizeof(x))
-struct arg struct_arg(const void *value, size_t bytes);
-
-/* `bytes` bytes of local memory. */
-#define LOCAL(bytes) ((struct arg){.kind = ARG_LOCAL, .n_bytes = (uint32_t)(bytes)})
 
 /* ---- what it does ------------------------------------------------------------------------------------------------ */
 
