@@ -4,7 +4,7 @@
  */
 #include "trainer/base/base.h"
 #include "trainer/cmd/cmd.h"
-#include "trainer/device/device.h"
+#include "trainer/device/driver.h"
 
 /* Prints what `yard --help` shows. */
 static void print_help(FILE *out)

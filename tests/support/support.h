@@ -3,7 +3,7 @@
 #define SUPPORT_H
 
 #include "child.h"
-#include "trainer/device/device.h"
+#include "trainer/device/driver.h"
 
 #include <jansson.h>
 

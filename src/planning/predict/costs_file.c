@@ -2,6 +2,7 @@
  * (modelled).  The formats are in costs.h; a person can edit both.
  */
 #include "costs.h"
+#include "trainer/device/driver.h"
 #include "trainer/file/file.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

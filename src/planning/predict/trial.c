@@ -5,6 +5,7 @@
 #include "planning/console/numbers.h"
 #include "planning/pass/traits.h"
 #include "predict.h"
+#include "trainer/device/driver.h"
 #include "trainer/model/adamw_host.h"
 #include "trainer/train/train.h"
 

@@ -1,6 +1,7 @@
 /* peak.c - measures the limits of a device, FLOP/s and bytes/s, of which other speeds are shown as shares.  The kernels
  * are in cl/bench.cl.  `yard bench` uses it too, but bench/ includes folders that include this one, so it is here. */
 #include "peak.h"
+#include "trainer/device/driver.h"
 #include "trainer/model/model.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* devices.c - yard devices: shows of each OpenCL device what matters to this program. */
 #include "trainer/base/json.h"
 #include "trainer/base/module.h"
+#include "trainer/device/driver.h"
 #include "trainer/train/train.h"
 
 struct device_facts {

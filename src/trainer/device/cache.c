@@ -8,7 +8,7 @@
  * the binary as the driver gave it.  The checksum is a hash of the binary, seeded with the key.  Drivers crash on
  * damaged binaries, so when the checksum is wrong, the program is compiled again and the file replaced.
  */
-#include "device.h"
+#include "driver.h"
 
 #include "trainer/file/file.h"
 

@@ -1,5 +1,5 @@
 /* cl_error.c - reports an OpenCL error by its name, with the call, its place in the source, and the likely cause. */
-#include "device.h"
+#include "driver.h"
 
 /* clang-format off */
 static const char *const names[] = { /* [n]: the name of code -n */

@@ -21,7 +21,13 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
-#include "driver.h"
+/* OpenCL has its types in this one header, and fields here and in tensors and instances have these types. */
+#ifdef __APPLE__
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
@@ -135,6 +141,13 @@ struct device_clock {
     _Atomic int64_t offset; /* host clock = device clock + offset, ns */
     _Atomic uint64_t step;  /* the resolution of the device's clock, ns */
     _Atomic bool valid;     /* false: the driver's times cannot be used */
+};
+
+/* Where the times of a command come from. */
+enum time_source {
+    TIMES_TRUE,        /* the driver tells them */
+    TIMES_MISSING,     /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
+    TIMES_STEPPED_BACK /* the command seems to begin before *last_end: its start is that time */
 };
 
 /* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */
@@ -284,6 +297,12 @@ struct lane *lane_for(struct machine *machine, struct device *device, enum lane_
 struct link *add_link(struct machine *machine, double rate, double latency);
 
 void drop_links(struct machine *machine); /* frees all links, and its copies take no time of their own then */
+
+/* ---- device_clock.c ---------------------------------------------------------------------------------------------- */
+
+/* Measures clock.offset of all devices whose queues carry times, by timing tiny writes, and sets clock.valid.
+ * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
+void calibrate_clocks(struct machine *machine);
 
 /* ---- slabs.c: memory --------------------------------------------------------------------------------------------- */
 

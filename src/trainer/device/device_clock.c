@@ -10,7 +10,7 @@
  * command of an in-order queue seems to start before the previous one has ended: the device's clock has stepped back,
  * and the start is set to that end.
  */
-#include "device.h"
+#include "driver.h"
 
 enum { TRIES = 12, SLACK_NS = 1000000 };
 

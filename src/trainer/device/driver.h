@@ -1,17 +1,10 @@
-/* driver.h - what is asked of OpenCL's drivers: errors, drivers, kernels, limits of memory, times. */
+/* driver.h - what is asked of OpenCL's drivers: errors, drivers, kernels, limits of memory, times.  Only files that
+ * call OpenCL include it.
+ */
 #ifndef DRIVER_H
 #define DRIVER_H
 
-#ifdef __APPLE__
-#include <OpenCL/cl.h>
-#else
-#include <CL/cl.h>
-#endif
-
-#include "trainer/base/base.h"
-
-struct device; /* device.h */
-struct machine;
+#include "device.h"
 
 /* ---- cl_error.c: OpenCL errors ----------------------------------------------------------------------------------- */
 
@@ -95,21 +88,10 @@ size_t left_by_groups(const char *groups, const char *root);
 
 /* ---- device_clock.c ---------------------------------------------------------------------------------------------- */
 
-/* Measures clock.offset of all devices whose queues carry times, by timing tiny writes, and sets clock.valid.
- * Nothing may be in flight.  Called again now and then, since clocks drift apart by some 20 us a second. */
-void calibrate_clocks(struct machine *machine);
-
 /* A command's times, in ns of the host's clock. */
 struct command_times {
     uint64_t queued, seen; /* when the host queued it, and when the host saw it complete; the caller sets them */
     uint64_t start, end;   /* when it ran; event_times() sets them */
-};
-
-/* Where the times of a command come from. */
-enum time_source {
-    TIMES_TRUE,        /* the driver tells them */
-    TIMES_MISSING,     /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
-    TIMES_STEPPED_BACK /* the command seems to begin before *last_end: its start is that time */
 };
 
 /* Finds when the command of that event ran: sets times->start and times->end.  *last_end: the latest end of the

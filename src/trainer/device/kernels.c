@@ -4,7 +4,7 @@
  * binary serves when no folder is found.  cl/shared.h and cl/common.cl are put before each file.  `#line` directives
  * make build logs, gdb and oclgrind speak of the .cl file and its own line numbers.
  */
-#include "device.h"
+#include "driver.h"
 
 #include "trainer/base/embedded.h"
 #include "trainer/file/file.h"

@@ -1,7 +1,7 @@
 /* lanes.c - the lanes and links of a machine.  A device that is only described, for plans, may have any number of lanes
  * of a kind, and links with speeds of their own.
  */
-#include "device.h"
+#include "driver.h"
 
 const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
 

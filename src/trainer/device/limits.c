@@ -9,7 +9,7 @@
  *
  * A limit of the address space (ulimit -v) counts as well.
  */
-#include "device.h"
+#include "driver.h"
 #include "trainer/file/file.h"
 
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /* machine.c - makes a machine: its devices, their contexts and lanes, and the host.  open_machine() makes one of OpenCL
  * devices; new_machine() and set_up_device() make one whose devices are only described, for plans. */
-#include "device.h"
+#include "driver.h"
 
 #include <unistd.h>
 

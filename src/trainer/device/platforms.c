@@ -3,7 +3,7 @@
  * PoCL, the driver that runs OpenCL on CPUs, keeps compiled kernels in a folder.  It offers no device when it cannot
  * make this folder, and compiles nothing when it cannot write there; in neither case does it say why.
  */
-#include "device.h"
+#include "driver.h"
 
 #include <errno.h>
 #include <sys/resource.h>

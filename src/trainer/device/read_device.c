@@ -1,5 +1,5 @@
 /* read_device.c - what a device is like: its name, its memory, and the shapes with which its kernels are compiled. */
-#include "device.h"
+#include "driver.h"
 
 /* GPUs are scalar, and so is llvmpipe, a CPU driver that runs work-items side by side in the lanes of its vectors.
  * YARD_VEC forces another width. */

@@ -5,7 +5,7 @@
  *     -d 0:0x4        four logical devices sharing it: the structure of four devices, the speed of one
  *     -d 0:0,1:0      several, comma-separated
  */
-#include "device.h"
+#include "driver.h"
 
 /* One comma-separated part of -d: P:D, P:D/PIECES or P:DxSHARES. */
 struct selection {

@@ -1,5 +1,5 @@
 /* slabs.c - slabs: large blocks of memory from OpenCL.  A guard behind each of them shows writes past its end. */
-#include "device.h"
+#include "driver.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

@@ -6,6 +6,7 @@
  * Both become tasks of the list, and their work space is a tensor of the list like any other.
  */
 #include "model.h"
+#include "trainer/device/driver.h"
 
 #include <clblast_c.h>
 #include <math.h>

@@ -20,6 +20,7 @@
 #define RUN_PARTS_H
 
 #include "lane_instances.h" /* brings: lane_instances, instance, flights_lock */
+#include "trainer/device/driver.h"
 
 /* ---- instances, by task ------------------------------------------------------------------------------------------ */
 

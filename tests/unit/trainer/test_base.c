@@ -12,7 +12,7 @@
  * Expected texts and numbers stand beside what gives them.  Published answers say where they come from.
  */
 #include "tests/support/child.h"
-#include "trainer/device/device.h"
+#include "trainer/device/driver.h"
 #include "trainer/file/file.h"
 
 #include <errno.h>
