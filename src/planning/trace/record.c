@@ -188,7 +188,7 @@ char *describe_shape(const struct trainer *trainer)
     struct config config = trainer->config;
     config.seq_len = trainer->seq_len;
     int n = trainer->machine->n_devices;
-    char sizes[160];
+    char sizes[SIZES_BYTES];
     return format_string("%s, batch %d in %d x %d on %d device%s", describe_sizes(sizes, &config), trainer->batch,
                          trainer->micros, trainer->micro_batch, n, PLURAL(n));
 }

@@ -211,7 +211,7 @@ static struct problem *plan_layout(struct opening *opening)
 
 static struct problem *other_model_problem(const struct opening *opening)
 {
-    char sizes[160];
+    char sizes[SIZES_BYTES];
     const struct config *old = &opening->old->cut->config;
     if (snapfile_of(opening->old)->newest.slot == NO_SLOT || same_sizes(old, opening->plan->config))
         return NULL;

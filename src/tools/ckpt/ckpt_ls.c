@@ -64,7 +64,7 @@ static void print_ls_json(const struct checkpoint *checkpoint)
 
 static void print_run_and_model(const struct checkpoint *checkpoint)
 {
-    char run[20], bytes[32], sizes[160], mesh[64];
+    char run[20], bytes[32], sizes[SIZES_BYTES], mesh[64];
     const struct cut_tensors *cut = checkpoint->cut;
     const struct mesh strategy = read_strategy(checkpoint);
     size_t elements = 0;

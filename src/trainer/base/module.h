@@ -121,8 +121,9 @@ extern const char left_out[]; /* folders that this yard was built without, betwe
 /* How foreign words are found; NULL: no folder knows any. */
 const struct foreign_lookup *find_foreign_lookup(void);
 
-/* For a part that at most one folder may have.  A search for it goes through all modules: it gives each module's part,
- * or NULL, and keeps what this returns in `found`. */
+/* Looks for a part that at most one folder may have.  It is called for each module in turn, with what has been found so
+ * far (NULL: nothing) and the part of this module (NULL: it has none).  It returns the one of these two that is there,
+ * and ends the program if both are: then two folders have the part. */
 const void *sole_part(const void *found, const struct module *module, const void *part);
 
 /* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an

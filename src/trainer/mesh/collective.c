@@ -45,7 +45,7 @@ void add_broadcast_from(struct list *list, const char *name, struct tensor *cons
 
 struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int number, struct range shard)
 {
-    char name[48];
+    char name[TENSOR_NAME];
     const struct shape shape = SHAPE((int64_t)(shard.end - shard.begin));
     if (shard.begin == 0 && shard.end == count_elements(tensor))
         return tensor;

@@ -31,8 +31,7 @@ struct grid blocks(const struct builder *b, size_t n) { return groups_on(b->devi
 
 struct grid column_blocks(const struct builder *b, int n)
 {
-    size_t columns = b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS;
-    return groups_on(b->device, ceil_div((size_t)n, columns));
+    return groups_on(b->device, ceil_div((size_t)n, b->device->shape.work_group > 1 ? GPU_COLUMNS : CPU_COLUMNS));
 }
 
 struct tensor *activation(struct builder *b, const char *name, struct shape shape)

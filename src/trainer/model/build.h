@@ -39,7 +39,7 @@ typedef void gradient_rule(struct builder *b, const struct op *op);
 struct op {
     gradient_rule *weight_rule; /* adds tasks for the gradients of its parameters; NULL: it has no parameters */
     gradient_rule *input_rule;  /* adds tasks for the gradients of in[]; NULL: no operation needs them */
-    char name[32];
+    char name[OP_NAME];
     int unit;
     struct tensor *out;      /* its result, whose gradient has arrived when a rule is called */
     struct tensor *in[2];    /* what it was computed from */

@@ -43,6 +43,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner_ran
                                IN(sum), IN(replica->control), IN(replica->verdict),
                                ELEMENTS(elements), ELEMENTS(n_decay),
                                NO_TENSOR);
+    _Static_assert(CONTROL_SIZE * ELEMENT_BYTES <= READ_WHOLE, "a slice of an update reads the control block whole");
     set_elementwise(task);
     task->extra.on_host.function = adamw_on_host;
     task->extra.state = (struct state_range){.rank = replica->rank, .unit = unit, .elements = shard};

@@ -54,16 +54,16 @@ bool same_sizes(const struct config *a, const struct config *b)
            a->vocab == b->vocab && a->tied == b->tied;
 }
 
-const char *describe_sizes(char out[160], const struct config *config)
+const char *describe_sizes(char out[SIZES_BYTES], const struct config *config)
 {
-    snprintf(out, 160, "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head", config->layers,
+    snprintf(out, SIZES_BYTES, "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head", config->layers,
              config->heads, config->channels, config->seq_len, config->vocab, config->tied ? "tied" : "untied");
     return out;
 }
 
 void check_config(const struct config *config)
 {
-    char sizes[160];
+    char sizes[SIZES_BYTES];
     if (config->layers < 1 || config->heads < 1 || config->channels < 1 || config->seq_len < 1 || config->vocab < 1)
         fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
              describe_sizes(sizes, config));

@@ -22,17 +22,18 @@ void check_config(const struct config *config); /* ends the program (EXIT_USAGE)
 bool same_sizes(const struct config *a, const struct config *b); /* tied or untied counts too */
 
 /* Writes "2 layers, 2 heads, ..." to `out`, which is returned. */
-const char *describe_sizes(char out[160], const struct config *config);
+enum { SIZES_BYTES = 160 }; /* the most bytes of it, and its end */
+const char *describe_sizes(char out[SIZES_BYTES], const struct config *config);
 
 enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_RESIDUAL };
 
 /* One parameter of one layer.  Linear weights are (out, in); Hugging Face's Conv1D has them transposed. */
 struct param {
-    char name[48]; /* Hugging Face's name: "h.3.attn.c_attn.weight" */
-    int llmc;      /* its place in llm.c's file, where a parameter of all layers lies together; NONE: not in it */
-    int layer;     /* NONE: it is of the embedding or of the final unit */
-    int unit;      /* 0 embedding, 1..L layers, L+1 final */
-    int n_dims;    /* 2: a matrix, with weight decay; 1: a vector, without */
+    char name[TENSOR_NAME]; /* Hugging Face's name: "h.3.attn.c_attn.weight" */
+    int llmc;   /* its place in llm.c's file, where a parameter of all layers lies together; NONE: not in it */
+    int layer;  /* NONE: it is of the embedding or of the final unit */
+    int unit;   /* 0 embedding, 1..L layers, L+1 final */
+    int n_dims; /* 2: a matrix, with weight decay; 1: a vector, without */
     int64_t shape[2];
     int64_t rows;   /* rows in memory: shape[0], or, for the head, perhaps more */
     bool conv1d;    /* transposed in files with Hugging Face's names */

@@ -65,7 +65,7 @@ struct tensor *new_kept(struct model *model, const struct replica *replica, enum
 struct tensor *unit_tensor(struct model *model, const struct replica *replica, enum memory_class class,
                            const char *what, int unit, size_t elements)
 {
-    char name[48];
+    char name[TENSOR_NAME];
     snprintf(name, sizeof name, "%s.%d", what, unit);
     return new_kept(model, replica, class, name, SHAPE((int64_t)elements));
 }

@@ -58,7 +58,7 @@ struct origin_wait {
 };
 
 struct list {
-    char name[24]; /* "train", "eval" */
+    char name[LIST_NAME]; /* "train", "eval" */
     struct pool *pool;
     struct task **tasks; /* in list order; a pointer is the task's identity, its position may change */
     size_t n, cap;

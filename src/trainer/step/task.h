@@ -76,7 +76,7 @@ struct edge {          /* it is in the list of its consumer, the task that waits
 
 /* Whoever adds the task sets its fields, but for those of waiting, which depend() finds. */
 struct task {
-    char name[40]; /* "mlp.fc" */
+    char name[TASK_NAME]; /* "mlp.fc" */
     struct lane *lane;
     size_t index; /* position in the list */
 
@@ -123,7 +123,9 @@ static inline struct tensor *copy_source(const struct task *task) { return task-
 /* Says that the task touches the tensor, after the accesses that it has already. */
 void add_access(struct task *task, struct tensor *tensor, enum access_mode mode);
 
-enum { READ_WHOLE = 64 }; /* bytes: a larger operand is not read whole by an elementwise task */
+/* Bytes: a larger operand is not read whole by an elementwise task.  The largest that is, the optimizer's control
+ * block, has just as many: CONTROL_SIZE floats (cl/shared.h). */
+enum { READ_WHOLE = 64 };
 
 /* Declares that element i of what the task writes follows from element i of what it reads, so that a pass may cut it
  * into slices.  This holds for the operands that have as many bytes as the first.  The task reads the others whole,

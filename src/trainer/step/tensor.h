@@ -21,6 +21,8 @@ enum element_type { FLOAT32, INT32 };                        /* both have 4 byte
 /* Is the float with these bits finite?  In infinities and NaNs all bits of the exponent are ones. */
 static inline bool is_finite_word(uint32_t word) { return (word & 0x7F800000) != 0x7F800000; }
 
+/* The bytes of names of lists, operations, tasks and tensors, with their ends. */
+enum { LIST_NAME = 24, OP_NAME = 32, TASK_NAME = 40, TENSOR_NAME = 48 };
 enum { ELEMENT_BYTES = 4, MOST_DIMS = 4, SLABS_PER_DEVICE = 256 };
 
 struct shape {
@@ -48,7 +50,7 @@ struct replica_bytes {
  * name and shape of its own: the weights of a layer are views of the layer's one parameter tensor. */
 struct tensor {
     size_t id; /* position in the pool */
-    char name[48];
+    char name[TENSOR_NAME];
     enum element_type type; /* of its elements */
     struct shape shape;
     size_t bytes;

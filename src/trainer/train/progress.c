@@ -91,7 +91,7 @@ static void print_training(const struct progress *progress)
     struct trainer *trainer = progress->trainer;
     int n = trainer->machine->n_devices;
     char *devices = describe_machine(trainer->machine);
-    char sizes[160];
+    char sizes[SIZES_BYTES];
     print_line(stdout, "devices     %s", devices);
     print_line(stdout, "model       %s: %zu parameters", describe_sizes(sizes, &trainer->config),
                count_parameters(trainer->model->params));

@@ -10,7 +10,7 @@
 
 _Noreturn void refuse_other_sizes(const char *path, const struct config *its)
 {
-    char sizes[160];
+    char sizes[SIZES_BYTES];
     fail(EXIT_USAGE, "%s has another model (%s): give --save another folder, or remove that model first", path,
          describe_sizes(sizes, its));
 }
