@@ -217,10 +217,10 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
 static json_t *edge_json(const struct edge *edge)
 {
     json_t *json = json_object();
-    json_object_set_new(json, "from", json_integer((json_int_t)edge->producer));
-    json_object_set_new(json, "previous_step", json_boolean(edge->previous));
+    set_json_integer(json, "from", (json_int_t)edge->producer);
+    set_json_truth(json, "previous_step", edge->previous);
     set_json_text(json, "kind", edge->kind == EDGE_REUSE ? "reuse" : "data");
-    json_object_set_new(json, "wait", json_boolean(edge->needs_wait));
+    set_json_truth(json, "wait", edge->needs_wait);
     return json;
 }
 
@@ -232,9 +232,9 @@ static json_t *access_json(const struct access *access)
     set_json_text(json, "tensor", tensor->name);
     set_json_text(json, "mode", modes[access->mode]);
     set_json_text(json, "device", tensor->device->id);
-    json_object_set_new(json, "slab", json_integer(tensor->storage->slab));
-    json_object_set_new(json, "address", json_integer((json_int_t)(tensor->storage->address + tensor->offset)));
-    json_object_set_new(json, "bytes", json_integer((json_int_t)tensor->bytes));
+    set_json_integer(json, "slab", tensor->storage->slab);
+    set_json_integer(json, "address", (json_int_t)(tensor->storage->address + tensor->offset));
+    set_json_integer(json, "bytes", (json_int_t)tensor->bytes);
     return json;
 }
 
@@ -246,13 +246,13 @@ static json_t *task_json(const struct task *task, size_t number)
     for (int i = 0; i < task->n_accesses; i++)
         json_array_append_new(accesses, access_json(&task->accesses[i]));
     json_t *json = json_object();
-    json_object_set_new(json, "index", json_integer((json_int_t)number));
+    set_json_integer(json, "index", (json_int_t)number);
     set_json_text(json, "task", task->name);
-    json_object_set_new(json, "layer", json_integer(task->layer));
-    json_object_set_new(json, "micro", json_integer(task->micro));
+    set_json_integer(json, "layer", task->layer);
+    set_json_integer(json, "micro", task->micro);
     set_json_text(json, "lane", task->lane->name);
     json_object_set_new(json, "flops", json_real(task->flops));
-    json_object_set_new(json, "bytes", json_integer((json_int_t)task->bytes));
+    set_json_integer(json, "bytes", (json_int_t)task->bytes);
     json_object_set_new(json, "edges", edges);
     json_object_set_new(json, "accesses", accesses);
     return json;
@@ -271,8 +271,8 @@ static json_t *peak_json(const struct list *list, int nth)
 {
     json_t *classes = json_object();
     for (int k = 0; k < MEM_CLASSES; k++)
-        json_object_set_new(classes, memory_class_name[k], json_integer((json_int_t)list->peak[nth][k]));
-    json_object_set_new(classes, "together", json_integer((json_int_t)list->peak_total[nth]));
+        set_json_integer(classes, memory_class_name[k], (json_int_t)list->peak[nth][k]);
+    set_json_integer(classes, "together", (json_int_t)list->peak_total[nth]);
     return classes;
 }
 

@@ -190,19 +190,19 @@ json_t *simulation_json(const struct simulation *simulation)
     for (int i = 0; i < machine->n_lanes; i++)
         json_object_set_new(busy, machine->lanes[i]->name, json_real(simulation->busy[i] / simulation->period));
     for (int i = 0; i <= machine->n_devices; i++)
-        json_object_set_new(held, machine->devices[i].id, json_integer((json_int_t)trace_peak(&trace->memory_use[i])));
+        set_json_integer(held, machine->devices[i].id, (json_int_t)trace_peak(&trace->memory_use[i]));
     json_t *all = json_object();
-    json_object_set_new(all, "kind", json_string("simulated"));
+    set_json_text(all, "kind", "simulated");
     json_object_set_new(all, "step_ms", json_real(1e3 * simulation->period));
-    json_object_set_new(all, "pattern", json_integer(simulation->pattern));
-    json_object_set_new(all, "settled", json_boolean(simulation->settled));
+    set_json_integer(all, "pattern", simulation->pattern);
+    set_json_truth(all, "settled", simulation->settled);
     json_object_set_new(all, "busy", busy);
     json_object_set_new(all, "held", held);
     json_object_set_new(all, "lanes", lanes_json(simulation, trace));
     json_object_set_new(all, "critical_path", table_json(path));
     json_t *tasks = json_object();
     for (int source = 0; source < COST_SOURCES; source++)
-        json_object_set_new(tasks, source_name[source], json_integer((json_int_t)simulation->by_source[source]));
+        set_json_integer(tasks, source_name[source], (json_int_t)simulation->by_source[source]);
     json_object_set_new(all, "tasks", tasks);
     free_table(path);
     free_trace(trace);

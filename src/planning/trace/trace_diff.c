@@ -195,11 +195,11 @@ static void print_compared_json(const struct compared_trace *a, const struct com
                                 const struct table *worst)
 {
     json_t *all = json_object();
-    json_object_set_new(all, "task_mape", number_json(weighted_error(a->timed, n)));
-    json_object_set_new(all, "makespan_error", number_json(relative(b->makespan_ns, a->makespan_ns)));
+    set_json_number(all, "task_mape", weighted_error(a->timed, n));
+    set_json_number(all, "makespan_error", relative(b->makespan_ns, a->makespan_ns));
     json_object_set_new(all, "makespan_a_ns", json_real(a->makespan_ns));
     json_object_set_new(all, "makespan_b_ns", json_real(b->makespan_ns));
-    json_object_set_new(all, "matched", json_integer((json_int_t)n));
+    set_json_integer(all, "matched", (json_int_t)n);
     json_object_set_new(all, "unmatched_a", json_incref(a->alone));
     json_object_set_new(all, "unmatched_b", json_incref(b->alone));
     json_object_set_new(all, "worst", table_json(worst));

@@ -51,8 +51,7 @@ static void put(struct chrome *chrome, const char *text)
 /* 15 digits hold eleven days in nanoseconds, and show no noise of the conversion to binary. */
 static void put_json(struct chrome *chrome, json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY);
-    CHECK(text, "JSON of %s", chrome->path);
+    char *text = dump_json(value, JSON_COMPACT | JSON_REAL_PRECISION(15));
     put(chrome, text);
     free(text);
     json_decref(value);
@@ -64,8 +63,8 @@ static void put_event(struct chrome *chrome, const char *phase, const char *name
     json_t *event = json_object();
     set_json_text(event, "ph", phase);
     set_json_text(event, "name", name);
-    json_object_set_new(event, "pid", json_integer((json_int_t)chrome->trace->lanes[lane].device_index + 1));
-    json_object_set_new(event, "tid", json_integer((json_int_t)lane + 1));
+    set_json_integer(event, "pid", (json_int_t)chrome->trace->lanes[lane].device_index + 1);
+    set_json_integer(event, "tid", (json_int_t)lane + 1);
     json_object_update_new(event, more);
     put(chrome, chrome->n_events > 0 ? ",\n" : "\n");
     put_json(chrome, event);
@@ -103,11 +102,12 @@ static void put_lanes(struct chrome *chrome)
     for (uint32_t i = 0; i < chrome->trace->header.n_lanes; i++) {
         const struct trace_lane *lane = &chrome->trace->lanes[i];
         const struct trace_device *device = &chrome->trace->devices[lane->device_index];
-        json_t *title = json_sprintf("%s %s", device->id, device->name);
-        put_event(chrome, "M", "process_name", i, json_pack("{s:{s:o}}", "args", "name", title));
+        char *title = format_string("%s %s", device->id, device->name);
+        put_event(chrome, "M", "process_name", i, json_pack("{s:{s:o}}", "args", "name", text_json(title)));
+        free(title);
         put_event(chrome, "M", "process_sort_index", i,
                   json_pack("{s:{s:i}}", "args", "sort_index", (int)lane->device_index));
-        put_event(chrome, "M", "thread_name", i, json_pack("{s:{s:s}}", "args", "name", purpose[i]));
+        put_event(chrome, "M", "thread_name", i, json_pack("{s:{s:o}}", "args", "name", text_json(purpose[i])));
         put_event(chrome, "M", "thread_sort_index", i, json_pack("{s:{s:i}}", "args", "sort_index", (int)i));
     }
     free(purpose);
@@ -145,7 +145,7 @@ static json_t *slice_arguments(const struct trace *trace, size_t i)
     if (gap.blocker != NONE)
         blocker = trace->tasks[trace->records[gap.blocker].task].name;
     json_t *arguments = json_object();
-    json_object_set_new(arguments, "step", json_integer((json_int_t)record->step));
+    set_json_integer(arguments, "step", (json_int_t)record->step);
     json_object_set_new(arguments, "idle_us", gap_json(&gap));
     if (blocker)
         set_json_text(arguments, "last_producer", blocker);
@@ -190,7 +190,7 @@ static void put_memory(struct chrome *chrome, uint32_t device)
     for (const struct amount *amount = amount_at(use, chrome->zero); amount <= amount_at(use, chrome->end); amount++) {
         json_t *classes = json_object();
         for (size_t i = 0; i < trace->header.n_classes; i++)
-            json_object_set_new(classes, trace->header.memory[i], json_integer((json_int_t)amount->bytes[i]));
+            set_json_integer(classes, trace->header.memory[i], (json_int_t)amount->bytes[i]);
         put_event(
             chrome, "C", "memory", lane,
             json_pack("{s:f, s:o}", "ts", microseconds(chrome, MAX(amount->clock, chrome->zero)), "args", classes));
@@ -207,7 +207,7 @@ static void put_arrow_end(struct chrome *chrome, const char *phase, bool reuse, 
 {
     json_t *end = json_object();
     set_json_text(end, "cat", "edge");
-    json_object_set_new(end, "id", json_integer((json_int_t)chrome->n_flows));
+    set_json_integer(end, "id", (json_int_t)chrome->n_flows);
     json_object_set_new(end, "ts", json_real(microseconds(chrome, at)));
     if (bp)
         set_json_text(end, "bp", bp);

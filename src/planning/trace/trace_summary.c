@@ -174,11 +174,11 @@ static json_t *head_json(const struct trace *trace, const struct trace_steps *st
     set_json_text(head, "kind", trace_kind_name(trace));
     set_json_text(head, "list", trace->header.list[steps->list]);
     json_object_set_new(head, "lists", lists_json(trace));
-    json_object_set_new(head, "records", json_integer((json_int_t)trace->n_records));
-    json_object_set_new(head, "unfinished", json_integer((json_int_t)trace->n_unfinished));
-    json_object_set_new(head, "lost", json_integer((json_int_t)MIN(trace->n_lost, INT64_MAX)));
-    json_object_set_new(head, "approximate", json_integer((json_int_t)n_approximate));
-    json_object_set_new(head, "stepped_back", json_integer((json_int_t)n_back));
+    set_json_integer(head, "records", (json_int_t)trace->n_records);
+    set_json_integer(head, "unfinished", (json_int_t)trace->n_unfinished);
+    set_json_integer(head, "lost", (json_int_t)MIN(trace->n_lost, INT64_MAX));
+    set_json_integer(head, "approximate", (json_int_t)n_approximate);
+    set_json_integer(head, "stepped_back", (json_int_t)n_back);
     return head;
 }
 
@@ -200,8 +200,8 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
         json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
                                       (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
         json_t *measured = json_object();
-        json_object_set_new(measured, "first_step", json_integer((json_int_t)steps->items[steps->first].step));
-        json_object_set_new(measured, "steps", json_integer((json_int_t)steps->counted));
+        set_json_integer(measured, "first_step", (json_int_t)steps->items[steps->first].step);
+        set_json_integer(measured, "steps", (json_int_t)steps->counted);
         json_object_set_new(measured, "step_ms", json_real(trace_length_ns(steps) / 1e6));
         json_object_set_new(measured, "period_ms", json_real(period_ns / 1e6));
         json_object_set_new(measured, "median_period_ms", json_real(trace_period_ns(steps) / 1e6));

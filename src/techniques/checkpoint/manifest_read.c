@@ -316,7 +316,7 @@ static void compare_with_table(const struct where *where, const struct checkpoin
     json_object_del(expected, "pieces");
     json_object_del(found, "pieces");
     if (!json_equal(expected, found))
-        REFUSE(where, "expected %s, as the sizes of the model say", json_dumps(expected, JSON_COMPACT));
+        REFUSE(where, "expected %s, as the sizes of the model say", dump_json(expected, JSON_COMPACT));
     json_decref(expected);
     json_decref(found);
 }

@@ -34,7 +34,7 @@ static json_t *piece_json(const struct checkpoint *checkpoint, const struct kept
     }
     if (kind == STATE_MANIFEST) {
         char *path = rank_file(checkpoint, piece->rank); /* it may be the single file of another form */
-        json_object_set_new(json, "file", json_string(last_part(path)));
+        set_json_text(json, "file", last_part(path));
         json_object_set_new(json, "hash", hash_json(piece->hash));
         free(path);
     }
@@ -51,7 +51,7 @@ json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tenso
         json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->pieces[k], kind));
     json_object_set_new(json, "shape", shape);
     json_object_set_new(json, "axis", tensor->axis == NONE ? json_null() : json_integer(tensor->axis));
-    json_object_set_new(json, "sections", json_integer(tensor->sections));
+    set_json_integer(json, "sections", tensor->sections);
     json_object_set_new(json, "pieces", pieces);
     return json;
 }
@@ -69,10 +69,10 @@ json_t *tensors_json(const struct checkpoint *checkpoint)
 json_t *mesh_json(const struct mesh *mesh)
 {
     json_t *json = json_object();
-    json_object_set_new(json, "dp", json_integer(mesh->dp));
-    json_object_set_new(json, "pp", json_integer(mesh->pp));
-    json_object_set_new(json, "tp", json_integer(mesh->tp));
-    json_object_set_new(json, "zero", json_integer(mesh->zero));
+    set_json_integer(json, "dp", mesh->dp);
+    set_json_integer(json, "pp", mesh->pp);
+    set_json_integer(json, "tp", mesh->tp);
+    set_json_integer(json, "zero", mesh->zero);
     return json;
 }
 
@@ -140,14 +140,14 @@ static char *lines_after_hash(const struct checkpoint *checkpoint)
     json_t *value;
     json_object_foreach(head, name, value)
     {
-        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        char *text = dump_json(value, JSON_COMPACT);
         fprintf(out, "\"%s\":%s,", name, text);
         free(text);
     }
     fprintf(out, "\"tensors\":[");
     for (size_t i = 0; i < checkpoint->cut->n; i++) {
         json_t *tensor = tensor_json(checkpoint, &checkpoint->cut->tensors[i], kind);
-        char *line = json_dumps(tensor, JSON_COMPACT);
+        char *line = dump_json(tensor, JSON_COMPACT);
         fprintf(out, "%s\n%s", i ? "," : "", line);
         free(line);
         json_decref(tensor);

@@ -131,7 +131,7 @@ static void record_training(struct trainer *trainer, struct list *list)
     struct mesh strategy = without_mesh ? read_strategy(settings->source.checkpoint) : trainer->mesh;
     char text[64];
     record->options = options_json(RECORDED_OPTIONS);
-    json_object_set_new(record->options, "mesh", json_string(format_mesh(text, &strategy)));
+    set_json_text(record->options, "mesh", format_mesh(text, &strategy));
     *folder_data_of(trainer, &module_checkpoint) = record;
 }
 

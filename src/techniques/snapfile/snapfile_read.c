@@ -296,10 +296,10 @@ static json_t *snapshot_json(const struct checkpoint *checkpoint)
 {
     const struct snapfile *snapfile = snapfile_of(checkpoint);
     json_t *json = json_object();
-    json_object_set_new(json, "slots", json_integer(snapfile->slots));
-    json_object_set_new(json, "slot", json_integer((json_int_t)snapfile->newest.slot));
-    json_object_set_new(json, "commit", json_integer((json_int_t)snapfile->newest.seq));
-    json_object_set_new(json, "slot_bytes", json_integer((json_int_t)snapfile->base.bytes));
+    set_json_integer(json, "slots", snapfile->slots);
+    set_json_integer(json, "slot", (json_int_t)snapfile->newest.slot);
+    set_json_integer(json, "commit", (json_int_t)snapfile->newest.seq);
+    set_json_integer(json, "slot_bytes", (json_int_t)snapfile->base.bytes);
     return json;
 }
 

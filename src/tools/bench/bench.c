@@ -318,10 +318,10 @@ static json_t *bench_training(struct bench *bench)
     const struct pass_reports passes = reports_of(trainer);
     print_reports(bench->text, passes.items, passes.n);
     json_t *train = json_object();
-    json_object_set_new(train, "model", json_string(word_of("model", bench->settings->preset)));
+    set_json_text(train, "model", word_of("model", bench->settings->preset));
     json_object_set_new(train, "ms_per_step", json_real(1e3 * step.seconds));
     json_object_set_new(train, "tokens_per_s", json_real(tokens / step.seconds));
-    json_object_set_new(train, "share_of_peak", number_json(step.share));
+    set_json_number(train, "share_of_peak", step.share);
     json_object_set_new(train, "passes", reports_json(passes.items, passes.n));
     free_trainer(trainer);
     return train;
@@ -378,12 +378,12 @@ static void bench_all(struct bench *bench)
                device->is_cpu ? ",\nby CPU time, so that neither other programs nor waiting cores count" : "");
     if (settings->json) {
         json_t *all = json_object();
-        json_object_set_new(all, "device", json_string(device->name));
+        set_json_text(all, "device", device->name);
         json_object_set_new(all, "fma_peak_gflops", json_real(bench->peak / 1e9));
         json_object_set_new(all, "copy_gbytes_per_s", json_real(copy / 1e9));
         json_object_set_new(all, "gemm", table_json(bench->gemms));
-        json_object_set_new(all, "own_share_of_peak", number_json(own));
-        json_object_set_new(all, "clblast_share_of_peak", number_json(clblast));
+        set_json_number(all, "own_share_of_peak", own);
+        set_json_number(all, "clblast_share_of_peak", clblast);
         json_object_set_new(all, "train", train);
         print_json(all);
     }

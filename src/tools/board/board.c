@@ -13,6 +13,7 @@
 #include "planning/predict/forecast.h"
 #include "planning/proof/proof.h"
 #include "planning/trace/trace.h"
+#include "trainer/base/json.h"
 #include "trainer/file/file.h"
 
 #include <math.h>
@@ -261,9 +262,9 @@ json_t *board_json(const struct board *board)
     json_t *json = json_object();
     json_object_set_new(json, "written_ms", json_real(1e3 * board->written.period));
     json_object_set_new(json, "period_ms", json_real(1e3 * board->now.period));
-    json_object_set_new(json, "written_peak", json_integer((json_int_t)board->written.peak));
-    json_object_set_new(json, "peak", json_integer((json_int_t)board->now.peak));
-    json_object_set_new(json, "moved", json_integer((json_int_t)count_moves(board)));
+    set_json_integer(json, "written_peak", (json_int_t)board->written.peak);
+    set_json_integer(json, "peak", (json_int_t)board->now.peak);
+    set_json_integer(json, "moved", (json_int_t)count_moves(board));
     return json;
 }
 

@@ -43,7 +43,7 @@ static void compare_with_file(struct checker *checker, const char *name, const f
         error /= d.norm;
     if (!checker->trainer->settings->json)
         printf("%-36s %9.2e\n", name, fabs(error)); /* (a NaN may carry a sign) */
-    json_object_set_new(checker->errors, name, number_json(error));
+    set_json_number(checker->errors, name, error);
     if (!isnan(checker->worst) && !(error <= checker->worst)) { /* NaN is the worst error, and stays the worst */
         checker->worst = error;
         snprintf(checker->worst_name, sizeof checker->worst_name, "%s", name);
@@ -213,9 +213,9 @@ static void print_errors_json(const struct checker *checker, const char *file, b
     json_t *all = json_object();
     set_json_text(all, "file", file);
     json_object_set_new(all, "tolerance", json_real(check_options.tolerance));
-    json_object_set_new(all, "worst", number_json(checker->worst));
+    set_json_number(all, "worst", checker->worst);
     set_json_text(all, "worst_tensor", checker->worst_name);
-    json_object_set_new(all, "passed", json_boolean(passed));
+    set_json_truth(all, "passed", passed);
     json_object_set_new(all, "errors", json_incref(checker->errors));
     print_json(all);
 }

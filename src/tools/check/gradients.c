@@ -300,8 +300,8 @@ static void print_gradients_json(const struct table *table, double tolerance, co
 {
     json_t *all = json_object();
     json_object_set_new(all, "tolerance", json_real(tolerance));
-    json_object_set_new(all, "passed", json_boolean(!wrong));
-    json_object_set_new(all, "wrong", wrong ? json_string(wrong[OPERATION].text) : json_null());
+    set_json_truth(all, "passed", !wrong);
+    set_json_text(all, "wrong", wrong ? wrong[OPERATION].text : NULL);
     json_object_set_new(all, "gradients", table_json(table));
     print_json(all);
 }

@@ -18,9 +18,9 @@ static void print_diff_json(const struct checkpoint *a, const struct checkpoint 
     json_t *all = json_object();
     json_object_set_new(all, "steps", json_pack("[i, i]", (int)a->step, (int)b->step));
     json_object_set_new(all, "runs", json_pack("[s?, s?]", format_run(run[0], a), format_run(run[1], b)));
-    json_object_set_new(all, "later", later ? text_json(later->path) : json_null());
-    json_object_set_new(all, "same", json_boolean(differing->n == 0));
-    json_object_set_new(all, "tensors", json_integer((json_int_t)a->cut->n));
+    set_json_text(all, "later", later ? later->path : NULL);
+    set_json_truth(all, "same", differing->n == 0);
+    set_json_integer(all, "tensors", (json_int_t)a->cut->n);
     json_object_set_new(all, "different", table_json(differing));
     print_json(all);
 }

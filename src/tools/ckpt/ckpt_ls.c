@@ -50,10 +50,10 @@ static void print_ls_json(const struct checkpoint *checkpoint)
     char run[20];
     json_t *all = json_object();
     set_json_text(all, "checkpoint", checkpoint->path);
-    json_object_set_new(all, "step", json_integer(checkpoint->step));
-    json_object_set_new(all, "run", format_run(run, checkpoint) ? json_string(run) : json_null());
-    json_object_set_new(all, "session", json_integer(checkpoint->session));
-    json_object_set_new(all, "program", *checkpoint->program ? text_json(checkpoint->program) : json_null());
+    set_json_integer(all, "step", checkpoint->step);
+    set_json_text(all, "run", format_run(run, checkpoint));
+    set_json_integer(all, "session", checkpoint->session);
+    set_json_text(all, "program", *checkpoint->program ? checkpoint->program : NULL);
     if (form)
         json_object_set_new(all, form->name, form->to_json(checkpoint));
     json_object_set_new(all, "mesh", mesh_json(&checkpoint->cut->mesh));

@@ -41,7 +41,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     struct checkpoint *to = like_checkpoint(from, path);
     char text[64];
     to->cut = cut_state(&from->cut->config, &mesh);
-    json_object_set_new(to->options, "mesh", json_string(format_mesh(text, ckpt_given.mesh ? &mesh : &strategy)));
+    set_json_text(to->options, "mesh", format_mesh(text, ckpt_given.mesh ? &mesh : &strategy));
     json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
     free_mesh(&mesh);
     return to;
@@ -99,8 +99,8 @@ static void print_reshard_json(const struct checkpoint *to, const struct mesh *s
     set_json_text(all, "checkpoint", to->path);
     json_object_set_new(all, "mesh", mesh_json(&to->cut->mesh));
     json_object_set_new(all, "strategy", mesh_json(strategy));
-    json_object_set_new(all, "read", json_integer((json_int_t)moved));
-    json_object_set_new(all, "written", json_integer((json_int_t)moved));
+    set_json_integer(all, "read", (json_int_t)moved);
+    set_json_integer(all, "written", (json_int_t)moved);
     json_object_set_new(all, "seconds", json_real(seconds));
     print_json(all);
 }

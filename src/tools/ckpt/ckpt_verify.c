@@ -84,9 +84,9 @@ static void print_verify_json(const char *path, int64_t step, uint64_t bytes, js
 {
     json_t *all = json_object();
     set_json_text(all, "checkpoint", path);
-    json_object_set_new(all, "step", json_integer((json_int_t)step));
-    json_object_set_new(all, "bytes", json_integer((json_int_t)bytes));
-    json_object_set_new(all, "sound", json_boolean(json_array_size(damaged) == 0));
+    set_json_integer(all, "step", (json_int_t)step);
+    set_json_integer(all, "bytes", (json_int_t)bytes);
+    set_json_truth(all, "sound", json_array_size(damaged) == 0);
     json_object_set_new(all, "damaged", json_incref(damaged));
     print_json(all);
 }

@@ -33,7 +33,7 @@ void export_safetensors(struct checkpoint *checkpoint, const char *path, enum te
 
 static void write_json(struct folder *folder, const char *name, const json_t *json)
 {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    char *text = dump_json(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     append_text(&text, "\n");
     publish_text(file_in(folder, name), text);
     free(text);
@@ -46,17 +46,17 @@ static json_t *config_json(const struct config *config, int end)
     json_object_set_new(all, "architectures", json_pack("[s]", "GPT2LMHeadModel"));
     json_object_set_new(all, "bos_token_id", json_null());
     json_object_set_new(all, "eos_token_id", end < 0 ? json_null() : json_integer(end));
-    json_object_set_new(all, "model_type", json_string("gpt2"));
-    json_object_set_new(all, "n_layer", json_integer(config->layers));
-    json_object_set_new(all, "n_head", json_integer(config->heads));
-    json_object_set_new(all, "n_embd", json_integer(config->channels));
-    json_object_set_new(all, "n_ctx", json_integer(config->seq_len));
-    json_object_set_new(all, "n_positions", json_integer(config->seq_len));
-    json_object_set_new(all, "vocab_size", json_integer(config->vocab));
-    json_object_set_new(all, "activation_function", json_string("gelu_new"));
+    set_json_text(all, "model_type", "gpt2");
+    set_json_integer(all, "n_layer", config->layers);
+    set_json_integer(all, "n_head", config->heads);
+    set_json_integer(all, "n_embd", config->channels);
+    set_json_integer(all, "n_ctx", config->seq_len);
+    set_json_integer(all, "n_positions", config->seq_len);
+    set_json_integer(all, "vocab_size", config->vocab);
+    set_json_text(all, "activation_function", "gelu_new");
     json_object_set_new(all, "layer_norm_epsilon", json_real(1e-5));
-    json_object_set_new(all, "tie_word_embeddings", json_boolean(config->tied));
-    json_object_set_new(all, "torch_dtype", json_string("float32"));
+    set_json_truth(all, "tie_word_embeddings", config->tied);
+    set_json_text(all, "torch_dtype", "float32");
     json_object_set_new(all, "attn_pdrop", json_real(0));
     json_object_set_new(all, "embd_pdrop", json_real(0));
     json_object_set_new(all, "resid_pdrop", json_real(0));

@@ -251,10 +251,10 @@ static void print_search(const struct mesh_search *search, size_t n)
     if (search->given->json) {
         json_t *all = json_object();
         json_object_set_new(all, "front", table_json(table));
-        json_object_set_new(all, "candidates", json_integer((json_int_t)search->n_candidates));
-        json_object_set_new(all, "too_large", json_integer((json_int_t)search->too_large));
-        json_object_set_new(all, "too_slow", json_integer((json_int_t)search->too_slow));
-        json_object_set_new(all, "not_simulated", json_integer((json_int_t)search->left));
+        set_json_integer(all, "candidates", (json_int_t)search->n_candidates);
+        set_json_integer(all, "too_large", (json_int_t)search->too_large);
+        set_json_integer(all, "too_slow", (json_int_t)search->too_slow);
+        set_json_integer(all, "not_simulated", (json_int_t)search->left);
         if (search->left > 0)
             json_object_set_new(all, "not_simulated_ms", json_real(1e3 * search->left_seconds));
         print_json(all);

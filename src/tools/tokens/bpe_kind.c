@@ -2,6 +2,7 @@
  * and a file beside a model may hold. */
 #include "tokens_parts.h"
 #include "trainer/base/additions.h"
+#include "trainer/base/json.h"
 #include "trainer/file/file.h"
 #include "trainer/model_files/model_files.h"
 
@@ -107,7 +108,8 @@ static int find_end(const struct tokenizer *tokenizer) { return find_added(bpe_o
 static char *bpe_to_text(const struct tokenizer *tokenizer)
 {
     json_t *json = bpe_to_json(bpe_of(tokenizer));
-    char *compact = json_dumps(json, JSON_COMPACT), *text = format_string(" %s", compact);
+    char *compact = dump_json(json, JSON_COMPACT);
+    char *text = format_string(" %s", compact);
     json_decref(json);
     free(compact);
     return text;

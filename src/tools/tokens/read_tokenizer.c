@@ -8,6 +8,7 @@
  * In the first two, bytes are written as characters (byte_names.c).
  */
 #include "tokens_parts.h"
+#include "trainer/base/json.h"
 #include "trainer/file/file.h"
 #include "trainer/model_files/model_files.h"
 
@@ -91,11 +92,11 @@ static void refuse_if_unsupported(const char *path, const json_t *top)
     if (!rule)
         return;
     const json_t *value = value_of_rule(top, rule);
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     fail(EXIT_USAGE,
          "%s asks for %s%s%s %.80s, but only byte-level BPE as GPT-2 has it is computed here, and a text would "
          "become other tokens; take the tokenizer of another model",
-         path, rule->part, rule->field ? "." : "", rule->field ? rule->field : "", value ? text : "null");
+         path, rule->part, rule->field ? "." : "", rule->field ? rule->field : "",
+         value ? dump_json(value, JSON_COMPACT) : "null");
 }
 
 /* Fails where the value is there and is no list. */
@@ -368,7 +369,7 @@ static struct bpe *read_llmc(const char *path)
         if (n == 0 || n > size - at - 1)
             fail(EXIT_FAILED, "%s is damaged: token %d has no bytes, or the file ends before them", path, i);
         char *name = name_of_bytes(file + at + 1, n);
-        json_object_set_new(vocab, name, json_integer(i));
+        set_json_integer(vocab, name, i);
         if (i == header.end)
             json_array_append_new(added, json_pack("{s:s, s:i, s:b}", "content", name, "id", i, "special", true));
         free(name);

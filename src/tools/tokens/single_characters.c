@@ -1,6 +1,7 @@
 /* single_characters.c - writes and reads the tokenizers of bytes and of characters as tokenizer.json.  There they are
  * byte pair encodings that merge nothing, so each token is a single character. */
 #include "tokens_parts.h"
+#include "trainer/base/json.h"
 
 /* {"a": 0, ...}: character i of n is token i. */
 static json_t *single_vocabulary(const uint32_t *character, int n)
@@ -10,7 +11,7 @@ static json_t *single_vocabulary(const uint32_t *character, int n)
         char token[5];
         size_t length = utf8_encode(character[i], token);
         token[length] = '\0';
-        json_object_set_new(vocab, token, json_integer(i));
+        set_json_integer(vocab, token, i);
     }
     return vocab;
 }
@@ -18,7 +19,7 @@ static json_t *single_vocabulary(const uint32_t *character, int n)
 static json_t *single_json(json_t *vocab, json_t *before, json_t *decoder)
 {
     json_t *model = json_object();
-    json_object_set_new(model, "type", json_string("BPE"));
+    set_json_text(model, "type", "BPE");
     json_object_set_new(model, "byte_fallback", json_false());
     json_object_set_new(model, "vocab", vocab);
     json_object_set_new(model, "merges", json_array());

@@ -18,7 +18,7 @@ static json_t *vocabulary_json(const struct bpe *bpe)
         char *name = name_of_token(bpe, i);
         if (json_object_get(vocab, name))
             fail(EXIT_FAILED, "the tokenizer has two tokens that a tokenizer.json would write \"%.80s\"", name);
-        json_object_set_new(vocab, name, json_integer(i));
+        set_json_integer(vocab, name, i);
         free(name);
     }
     return vocab;

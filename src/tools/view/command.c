@@ -88,10 +88,10 @@ static json_t *record_json(const struct trace *trace, const struct trace_record 
     const struct trace_task *task = &trace->tasks[record->task];
     json_t *json = json_object();
     set_json_text(json, "task", task->name);
-    json_object_set_new(json, "layer", json_integer(task->layer));
-    json_object_set_new(json, "micro", json_integer(task->micro));
+    set_json_integer(json, "layer", task->layer);
+    set_json_integer(json, "micro", task->micro);
     set_json_text(json, "lane", trace->lanes[task->lane].name);
-    json_object_set_new(json, "step", json_integer((json_int_t)record->step));
+    set_json_integer(json, "step", (json_int_t)record->step);
     return json;
 }
 
@@ -126,8 +126,8 @@ static json_t *running_json(const struct trace *trace, uint32_t lane, const stru
     json_t *json = json_object();
     set_json_text(json, "lane", trace->lanes[lane].name);
     set_json_text(json, "task", trace->tasks[now->record->task].name);
-    json_object_set_new(json, "step", json_integer((json_int_t)now->record->step));
-    json_object_set_new(json, "waits", json_boolean(now->waits));
+    set_json_integer(json, "step", (json_int_t)now->record->step);
+    set_json_truth(json, "waits", now->waits);
     return json;
 }
 
@@ -143,8 +143,8 @@ static json_t *track_json(const struct track *track)
     json_t *json = json_object();
     set_json_text(json, "kind", trace_kind_name(trace));
     set_json_text(json, "state", life_name[trace_follow_life(track->follow)]);
-    json_object_set_new(json, "records", json_integer((json_int_t)trace->n_records));
-    json_object_set_new(json, "steps", json_integer((json_int_t)track->steps->n));
+    set_json_integer(json, "records", (json_int_t)trace->n_records);
+    set_json_integer(json, "steps", (json_int_t)track->steps->n);
     json_object_set_new(json, "loss", isnan(loss) ? NULL : json_real(loss));
     json_object_set_new(json, "running", lanes);
     json_object_set_new(json, "list", track->board ? board_json(track->board) : NULL);
@@ -159,7 +159,7 @@ static json_t *range_json(const struct view *view)
     json_t *range = json_object();
     json_object_set_new(range, "from_ms", json_real(fmin(at[0], at[1]) / 1e6));
     json_object_set_new(range, "to_ms", json_real(fmax(at[0], at[1]) / 1e6));
-    json_object_set_new(range, "moved_bytes", json_integer((json_int_t)panel->bytes));
+    set_json_integer(range, "moved_bytes", (json_int_t)panel->bytes);
     json_object_set_new(range, "work", table_json(panel->table));
     return range;
 }
@@ -173,7 +173,7 @@ static json_t *place_json(const struct view *view)
     json_t *place = json_object();
     set_json_text(place, "device", trace->devices[region->device].id);
     json_object_set_new(place, "at_ms", json_real(region->at[0] / 1e6));
-    json_object_set_new(place, "bytes", json_integer((json_int_t)panel->bytes));
+    set_json_integer(place, "bytes", (json_int_t)panel->bytes);
     json_object_set_new(place, "tensors", table_json(panel->table));
     return place;
 }
@@ -189,7 +189,7 @@ static json_t *seen_json(const struct view *view)
         json_array_append_new(marks, json_real(view->selection.mark[i] / 1e6));
     json_t *seen = json_object();
     json_object_set_new(seen, "traces", traces);
-    json_object_set_new(seen, "step", json_integer((json_int_t)view->sight.anchor));
+    set_json_integer(seen, "step", (json_int_t)view->sight.anchor);
     json_object_set_new(seen, "selected", selected_json(view));
     json_object_set_new(seen, "marks_ms", marks);
     set_json_text(seen, "message", view->message);

@@ -21,6 +21,20 @@ json_t *text_json(const char *text)
     return value;
 }
 
+char *dump_json(const json_t *value, size_t flags)
+{
+    CHECK(value, "no JSON");
+    char *text = json_dumps(value, flags | JSON_ENCODE_ANY);
+    if (!text)
+        fail(EXIT_USAGE, "out of memory on the host: JSON cannot be written as text");
+    return text;
+}
+
+void set_json_number(json_t *object, const char *key, double number)
+{
+    json_object_set_new(object, key, number_json(number));
+}
+
 void set_json_text(json_t *object, const char *key, const char *text)
 {
     json_object_set_new(object, key, text_json(text));

@@ -11,6 +11,7 @@
  * whose product overflows although one dimension is 0.
  */
 #include "file.h"
+#include "trainer/base/json.h"
 
 enum { MOST_HEADER_BYTES = 100000000, MOST_NAME_BYTES = 4096, DATA_ALIGNMENT = 4096 };
 
@@ -373,7 +374,7 @@ uint64_t st_begin(struct st_writer *writer)
 {
     if (!json_object_size(writer->metadata))
         json_object_del(writer->header, "__metadata__");
-    char *text = json_dumps(writer->header, JSON_COMPACT); /* keeps the order of insertion */
+    char *text = dump_json(writer->header, JSON_COMPACT); /* keeps the order of insertion */
     uint64_t length = round_up(8 + strlen(text), DATA_ALIGNMENT) - 8;
     char *padded = format_string("%-*s", (int)length, text);
     write_bytes(writer->file, &length, 8);

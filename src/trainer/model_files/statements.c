@@ -5,6 +5,7 @@
  * refused by its name.  The metadata "config" in a file's header, as our own files have, say the same as a config.json.
  */
 #include "statements.h"
+#include "trainer/base/json.h"
 
 enum { HEAD_CHANNELS = 64 }; /* the channels of a head in every GPT-2 */
 
@@ -123,11 +124,10 @@ static bool same_value(const json_t *a, const json_t *b)
 static _Noreturn void refuse_other_value(const struct statement *statement, const char *field, const json_t *value,
                                          const json_t *allowed)
 {
-    char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-    char *ours = json_dumps(allowed, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
     if (allowed)
         fail(EXIT_USAGE, "%s asks for %s %.80s, but only %s is computed here: the model would give other results",
-             statement->where, field, theirs, ours);
+             statement->where, field, dump_json(value, flags), dump_json(allowed, flags));
     fail(EXIT_USAGE, "%s asks for %s, which is not computed here: the model would give other results", statement->where,
          field);
 }

@@ -113,7 +113,7 @@ static void append_line(struct log *log, const char *line, size_t n)
 void write_log(struct log *log, json_t *line)
 {
     if (log && log->file != NONE) {
-        char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        char *text = dump_json(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
         append_text(&text, "\n");
         append_line(log, text, strlen(text));
         free(text);
@@ -125,10 +125,10 @@ static void log_run(struct log *log, const struct dataset *dataset)
 {
     json_t *line = json_pack("{s:o}", "run", options_json(ALL_OPTIONS));
     if (!isnan(dataset->nats_per_byte)) {
-        json_object_set_new(line, "rate", number_json(dataset->nats_per_byte * dataset->bytes_per_token));
-        json_object_set_new(line, "floor", number_json(dataset->floor));
+        set_json_number(line, "rate", dataset->nats_per_byte * dataset->bytes_per_token);
+        set_json_number(line, "floor", dataset->floor);
     }
-    json_object_set_new(line, "bytes_per_token", number_json(dataset->bytes_per_token));
+    set_json_number(line, "bytes_per_token", dataset->bytes_per_token);
     write_log(log, line);
 }
 

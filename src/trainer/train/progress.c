@@ -184,11 +184,11 @@ static bool shows_step(const struct progress *progress, uint32_t step, bool firs
 static void log_step(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
     json_t *line = json_pack("{s:i}", "step", (int)step);
-    json_object_set_new(line, "loss", number_json(result->loss));
-    json_object_set_new(line, "norm", number_json(result->norm));
-    json_object_set_new(line, "lr", number_json(result->lr));
-    json_object_set_new(line, "ms", number_json(ms));
-    json_object_set_new(line, "tokens_per_s", number_json(tokens_per_step(progress->trainer) / ms * 1e3));
+    set_json_number(line, "loss", result->loss);
+    set_json_number(line, "norm", result->norm);
+    set_json_number(line, "lr", result->lr);
+    set_json_number(line, "ms", ms);
+    set_json_number(line, "tokens_per_s", tokens_per_step(progress->trainer) / ms * 1e3);
     write_log(progress->trainer->log, line);
 }
 
