@@ -95,18 +95,14 @@ void close_audit(struct audit *audit)
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
-struct word_range { /* words of an image */
-    size_t begin, end;
-};
-
 /* The words of the image that access k of the task covers in that iteration; none where the tensor lies elsewhere. */
-static struct word_range covered_words(const struct image *image, const struct task *task, uint32_t iteration, int k)
+static struct range covered_words(const struct image *image, const struct task *task, uint32_t iteration, int k)
 {
     const struct tensor *tensor = tensor_at(task->accesses[k].tensor, iteration);
     size_t begin = (tensor->storage->address + tensor->offset) / ELEMENT_BYTES;
     if (tensor->device != image->device || tensor->storage->slab != image->slab)
-        return (struct word_range){0, 0};
-    return (struct word_range){begin, begin + count_elements(tensor)};
+        return (struct range){0, 0};
+    return (struct range){begin, begin + count_elements(tensor)};
 }
 
 /* Does the task run on the device, or touch a tensor there? */
@@ -125,7 +121,7 @@ static bool uses_device(const struct task *task, const struct device *device)
 enum contents { ONLY_FILLING, WHAT_WAS_COMPUTED };
 
 /* Writes to image->given what an access to elements of that type holds in these words. */
-static void fill_words(const struct image *image, struct word_range range, enum element_type type, int run,
+static void fill_words(const struct image *image, struct range range, enum element_type type, int run,
                        enum contents contents)
 {
     for (size_t word = range.begin; word < range.end; word++)
@@ -157,7 +153,7 @@ static void take_written(const struct image *image, const struct task *task, uin
                          const uint32_t *source)
 {
     for (int k = 0; k < task->n_accesses; k++) {
-        struct word_range range = covered_words(image, task, iteration, k);
+        struct range range = covered_words(image, task, iteration, k);
         if (task->accesses[k].mode & ACCESS_WRITE)
             memcpy(target + range.begin, source + range.begin, (range.end - range.begin) * sizeof *target);
     }
@@ -202,7 +198,7 @@ static struct problem *written_problem(const struct task *task, const struct ima
                                        int run)
 {
     const struct tensor *tensor = task->accesses[k].tensor;
-    struct word_range range = covered_words(image, task, iteration, k);
+    struct range range = covered_words(image, task, iteration, k);
     char position[LAYER_AND_MICRO];
     for (size_t word = range.begin; word < range.end; word++) {
         bool unwritten = image->first_run[word] == filling(0, tensor->type, word) &&

@@ -355,7 +355,7 @@ void free_values(struct values *values)
 struct list_difference {
     int node;     /* the first node whose hash differs, or NONE */
     bool missing; /* a task is in one list only */
-    int part;     /* the first node of which a part of the work is missing, or NONE */
+    int partial;  /* the first node of which a part of the work is missing, or NONE */
 };
 
 /* The end of the entries that have the identity of entry i. */
@@ -401,14 +401,14 @@ static void compare_fragments(const struct fragment *expected, size_t n_expected
         if (!lies_in_one(&found[i], expected, n_expected))
             note_first(&difference->node, found[i].node);
     if (sum_fragments(found, n_found) != sum_fragments(expected, n_expected))
-        note_first(found->is_result ? &difference->node : &difference->part, found->node);
+        note_first(found->is_result ? &difference->node : &difference->partial, found->node);
 }
 
 /* expected: what is expected, values: what is found.  Both are sorted by identity, so this is a merge.  A tensor that
  * persists in one list only (a pass may add its own) is no difference. */
 static struct list_difference compare_lists(const struct values *expected, const struct values *values)
 {
-    struct list_difference difference = {.node = NONE, .part = NONE};
+    struct list_difference difference = {.node = NONE, .partial = NONE};
     size_t i = 0, k = 0; /* the first entries of both that have not been compared */
     while (i < expected->n || k < values->n) {
         const struct fragment *wanted = i < expected->n ? &expected->fragments[i] : NULL;
@@ -448,8 +448,8 @@ static struct problem *describe_difference(const struct list_difference *differe
                            known_by == BY_NAME ? "the list of --like has" : "without passes");
     if (difference->node != NONE && difference->node < ITERATIONS * (int)list->n)
         return blame_task(list, difference->node, "reads other values than", other);
-    if (difference->part != NONE)
-        return blame_task(list, difference->part, "and its other slices do not cover what it did", other);
+    if (difference->partial != NONE)
+        return blame_task(list, difference->partial, "and its other slices do not cover what it did", other);
     if (difference->node != NONE)
         return new_problem(EXIT_FAILED, "a tensor that persists ends with another value than %s", other);
     return NULL;

@@ -317,39 +317,41 @@ static struct tensor *tensor_of_part(const struct broadcast *broadcast, struct t
 }
 
 /* "queue 2": what a lane is for that is queue 2 alone. */
-static const char *for_queue(char out[16], int j)
+static const char *for_queue(char out[16], int queue)
 {
-    snprintf(out, 16, "queue %d", j);
+    snprintf(out, 16, "queue %d", queue);
     return out;
 }
 
-/* Queue j of the device on whose lane the copy is: that is the sender of a direct copy, and the receiver of a copy from
- * the host. */
-static struct lane *lane_of_queue(const struct broadcast *broadcast, const struct task *copy, int j)
+/* That queue of the device on whose lane the copy is, which is the sender of a direct copy, and the receiver of a copy
+ * from the host. */
+static struct lane *lane_of_queue(const struct broadcast *broadcast, const struct task *copy, int queue)
 {
     struct device *device = copy->lane->device;
     enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
     char purpose[16];
-    if (j == 0)
+    if (queue == 0)
         return device->lanes[LANE_COMPUTE];
-    if (j == 1 && copy->lane->kind == kind) /* a step file may have put the copy on a lane of its own */
+    if (queue == 1 && copy->lane->kind == kind) /* a step file may have put the copy on a lane of its own */
         return copy->lane;
-    if (j == 1)
+    if (queue == 1)
         return device->lanes[kind];
-    struct lane *lane = lane_for(broadcast->list->pool->machine, device, kind, for_queue(purpose, j));
+    struct lane *lane = lane_for(broadcast->list->pool->machine, device, kind, for_queue(purpose, queue));
     if (!is_for(lane, purpose))
         fail(EXIT_USAGE, "--broadcast-queues %d: the link of device %s takes no more %s lanes: use %d",
-             broadcast->options.queues, device->id, lane_kind_name[kind], j);
+             broadcast->options.queues, device->id, lane_kind_name[kind], queue);
     return lane;
 }
 
-/* Queue j of a device that receives.  Queue 1's receives are on its ordinary lane of copies from others (FOR_MOVES). */
-static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *device, int j)
+/* That queue of a device that receives.  Queue 1's receives are on its ordinary lane of copies from others
+ * (FOR_MOVES). */
+static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *device, int queue)
 {
     char purpose[16];
-    if (j == 0)
+    if (queue == 0)
         return device->lanes[LANE_COMPUTE];
-    return lane_for(broadcast->list->pool->machine, device, LANE_UPLOAD, j == 1 ? FOR_MOVES : for_queue(purpose, j));
+    return lane_for(broadcast->list->pool->machine, device, LANE_UPLOAD,
+                    queue == 1 ? FOR_MOVES : for_queue(purpose, queue));
 }
 
 /* Puts the receive right before the first reader of what the hop brings, so that later tasks of the lane wait no longer

@@ -317,8 +317,7 @@ static struct tensor *part_of_shard(const struct survey *survey, const struct te
         if (shard->device == tensor->device && has_it)
             return new_range(survey->list->pool, shard, tensor->name, at, at + tensor->bytes);
     }
-    CHECK(false, "no shard on %s keeps %s", tensor->device->id, tensor->name);
-    return NULL;
+    BROKEN("no shard on %s keeps %s", tensor->device->id, tensor->name);
 }
 
 /* Updates read and write the shards where they read and wrote replicas. */

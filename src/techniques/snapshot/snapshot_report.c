@@ -61,8 +61,8 @@ static double longest_hold(const struct simulation *simulation)
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-struct snapshot_report { /* the argument of report_times() */
-    struct pass_report *report;
+struct times_report { /* the argument of report_times() */
+    struct pass_report *pass;
     const struct snapshot_options *options;
     const struct costs *costs;
     double other_period; /* the period with copies in the other place; seconds */
@@ -73,10 +73,10 @@ static const double ROUNDING = 1e-6;
 
 /* Adds to a sentence on dropped iterations how often an iteration can be stored without any being dropped.  disk and
  * links: the seconds that each needs for one iteration. */
-static void advise(const struct snapshot_report *snapshot_report, const struct simulation *simulation, double disk,
+static void advise(const struct times_report *times_report, const struct simulation *simulation, double disk,
                    double links, const struct outcome *first, char **text)
 {
-    int under_way = snapshot_report->options->slots - 1; /* iterations at a time: the newest commit keeps one slot */
+    int under_way = times_report->options->slots - 1; /* iterations at a time: the newest commit keeps one slot */
     if (!under_way) {
         append_text(text, ": the newest commit holds the only slot");
         return;
@@ -84,7 +84,7 @@ static void advise(const struct snapshot_report *snapshot_report, const struct s
     /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
      * slot must be free. */
     double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
-    double advised = fmax(ceil(apart / fmin(simulation->period, snapshot_report->other_period) - ROUNDING), 1);
+    double advised = fmax(ceil(apart / fmin(simulation->period, times_report->other_period) - ROUNDING), 1);
     const char *slower = disk < links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
         append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,
@@ -120,18 +120,18 @@ static void sum_seconds(const struct simulation *simulation, double *disk, doubl
     }
 }
 
-/* Adds to the report what the simulation says of commits: a simulation_look, argument: struct snapshot_report. */
+/* Adds to the report what the simulation says of commits: a simulation_look, argument: struct times_report. */
 static void report_times(void *argument, const struct simulation *simulation)
 {
-    const struct snapshot_report *snapshot_report = argument;
-    const struct snapshot_options *options = snapshot_report->options;
-    struct pass_report *report = snapshot_report->report;
+    const struct times_report *times_report = argument;
+    const struct snapshot_options *options = times_report->options;
+    struct pass_report *report = times_report->pass;
     json_t *dropped = json_object_get(report->fields, "dropped");
     double disk, links; /* seconds for an iteration */
     struct outcome first = outcome_at(simulation, options->every);
     sum_seconds(simulation, &disk, &links);
     add_commits(options, simulation, json_object_get(report->fields, "commits"), dropped);
-    if (disk > 0 && (!snapshot_report->costs || simulation->list->pool->machine->host->described.disk))
+    if (disk > 0 && (!times_report->costs || simulation->list->pool->machine->host->described.disk))
         report_fact(report, format_string("the disk needs %.3f ms for them", 1e3 * disk));
     else
         report_fact(report, copy_string("no link disk says how fast the disk is, so it counts as if it took no time"));
@@ -140,7 +140,7 @@ static void report_times(void *argument, const struct simulation *simulation)
     char *text =
         format_string("%zu of %d steps dropped", json_array_size(dropped), options->iterations / options->every);
     if (json_array_size(dropped))
-        advise(snapshot_report, simulation, disk, links, &first, &text);
+        advise(times_report, simulation, disk, links, &first, &text);
     report_fact(report, text);
     report_ms(report, "held_ms", "the next update is held for at most", longest_hold(simulation));
 }
@@ -213,8 +213,8 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
     const struct snapshot_options *options = &asked_snapshot;
     bool in_device = options->place == IN_DEVICE;
     const struct ways ways = measure_ways(list);
-    struct snapshot_report snapshot_report = {
-        .report = report, .options = options, .costs = costs, .other_period = other_period};
+    struct times_report times_report = {
+        .pass = report, .options = options, .costs = costs, .other_period = other_period};
     char bytes[32];
     report->fields = fields_before_forecast(&ways);
     if (!ways.updates) {
@@ -226,7 +226,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
                                    ways.updates, options->slots, options->file);
     if (in_device)
         describe_place(&ways, report);
-    report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, report_times, &snapshot_report));
+    report->after = keep_forecast(forecast_list_within(list, costs, INFINITY, report_times, &times_report));
     if (facts->clipped)
         report_fact(report, copy_string("--clip holds all updates until the last backward has ended, so nothing is "
                                         "stored before; --clip 0 stores each layer right after its backward"));

@@ -113,6 +113,7 @@ struct pace *start_padding(struct list *list, const double *seconds, double peri
         double half_busy = 2 * time_real_step(list) / period;
         scale = fmax(half_busy, 5e-3 / copy_and_take_median(seconds, list->n));
     }
+    /* Asks whether it is within the limits, since of a NaN each comparison is false. */
     if (!(scale <= 1e9 && scale * period <= 1e6))
         fail(EXIT_USAGE, "--pace: a modelled step of %.3g s, shown at %.3g times its length, is longer than 1e6 s",
              period, scale);

@@ -49,6 +49,7 @@ void read_run(struct plot *plot, size_t run, const char *path);
 void empty_plot(struct plot *plot); /* frees what it has */
 
 /* ---- plot_values.c: what is drawn of what was read.  Impossible wishes end the program --------------------------- */
+const char *losses_are(size_t n); /* "loss is", or "losses are" */
 
 /* Replaces training losses by means: of `by` steps around, or, below 1, exponential ones.  Single losses are kept as a
  * series of their own. */

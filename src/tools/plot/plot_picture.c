@@ -151,7 +151,7 @@ static void tell_below(struct canvas *canvas, const struct plot *plot, const str
     size_t n = count_below(frame, plot, EACH_STEP);
     if (n == 0)
         return;
-    char *text = format_string("%zu loss%s below the axis", n, n == 1 ? " is" : "es are");
+    char *text = format_string("%zu %s below the axis", n, losses_are(n));
     draw_text(canvas, frame->x, frame->y + frame->height + TITLE, SMALL_1X, text, QUIET);
     free(text);
 }

@@ -28,7 +28,7 @@ static json_t *parse_line(const struct log_reading *reading, const char *line, s
     if (!json_is_object(object))
         fail(EXIT_FAILED, "%s, line %zu is not a JSON object; " WHAT_PLOT_READS, reading->path, reading->line);
     const json_t *step = json_object_get(object, "step");
-    if (step && (!json_is_number(step) || !(fabs(json_number_value(step)) <= 1e12)))
+    if (step && (!json_is_number(step) || fabs(json_number_value(step)) > 1e12))
         fail(EXIT_FAILED, "%s, line %zu: \"step\" is not the number of a step", reading->path, reading->line);
     return object;
 }

@@ -213,7 +213,7 @@ void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows,
     print_step_axis(out, &screen);
     size_t below = count_below(&screen.frame, plot, FLOOR);
     if (below > 0)
-        fprintf(out, "%*s%zu loss%s below the axis\n", LABEL + 2, "", below, below == 1 ? " is" : "es are");
+        fprintf(out, "%*s%zu %s below the axis\n", LABEL + 2, "", below, losses_are(below));
     print_legend(out, &screen, columns);
     free_canvas(screen.dots);
     free_canvas(screen.letter);

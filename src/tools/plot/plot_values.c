@@ -116,6 +116,8 @@ void begin_at(struct plot *plot, double step)
 
 /* ---- bits per byte ----------------------------------------------------------------------------------------------- */
 
+const char *losses_are(size_t n) { return n == 1 ? "loss is" : "losses are"; }
+
 /* Do the runs have tokens of different lengths?  Then their losses per token are not comparable. */
 static bool has_several_lengths(const struct plot *plot)
 {
@@ -129,7 +131,7 @@ static bool has_several_lengths(const struct plot *plot)
 static const struct series *first_unknown(const struct plot *plot)
 {
     for (size_t i = 0; i < plot->n; i++)
-        if (!(plot->series[i].bytes_per_token > 0))
+        if (plot->series[i].bytes_per_token <= 0)
             return &plot->series[i];
     return NULL;
 }
@@ -216,7 +218,7 @@ void take_logarithms(struct plot *plot)
     if (positive == 0)
         fail(EXIT_USAGE, "none of these losses is %s, so a logarithmic axis cannot show them: leave --log out", than);
     if (below > 0)
-        inform("%zu loss%s not %s, and so below the logarithmic axis", below, below == 1 ? " is" : "es are", than);
+        inform("%zu %s not %s, and so below the logarithmic axis", below, losses_are(below), than);
 }
 
 static bool have_same_points(const struct series *a, const struct series *b)

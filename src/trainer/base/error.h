@@ -109,6 +109,10 @@ struct problem *attempt(void (*work)(void *), void *argument);
 /* An invariant of the program itself: prints both values, then aborts so that a debugger stops here. */
 #define CHECK(condition, ...)                                                                                          \
     ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, format_string(__VA_ARGS__)))
+
+/* The same for a place that is never reached: prints the values, then aborts. */
+#define BROKEN(...) check_failed(__FILE__, __LINE__, "false", format_string(__VA_ARGS__))
+
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *values);
 
 #endif

@@ -147,7 +147,7 @@ struct device_clock {
 enum time_source {
     TIMES_TRUE,        /* the driver tells them */
     TIMES_MISSING,     /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
-    TIMES_STEPPED_BACK /* the command seems to begin before *last_end: its start is that time */
+    TIMES_STEPPED_BACK /* the command seems to begin before *driver_end: its start is that time */
 };
 
 /* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */

@@ -52,7 +52,7 @@ void calibrate_clocks(struct machine *machine)
         calibrate_clock(&machine->devices[i]);
 }
 
-enum time_source event_times(const struct device *device, cl_event event, uint64_t *last_end,
+enum time_source event_times(const struct device *device, cl_event event, uint64_t *driver_end,
                              struct command_times *times)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
@@ -64,10 +64,10 @@ enum time_source event_times(const struct device *device, cl_event event, uint64
         return TIMES_MISSING;
     if (began > ended || began + offset + SLACK_NS < times->queued || ended + offset > times->seen + SLACK_NS)
         return TIMES_MISSING;
-    bool stepped_back = began + device->clock.step < *last_end;
+    bool stepped_back = began + device->clock.step < *driver_end;
     if (stepped_back)
-        began = *last_end;
-    *last_end = MAX(*last_end, ended);
+        began = *driver_end;
+    *driver_end = MAX(*driver_end, ended);
     times->start = began + offset;
     times->end = MAX(began, ended) + offset;
     return stepped_back ? TIMES_STEPPED_BACK : TIMES_TRUE;

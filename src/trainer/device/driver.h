@@ -94,10 +94,10 @@ struct command_times {
     uint64_t start, end;   /* when it ran; event_times() sets them */
 };
 
-/* Finds when the command of that event ran: sets times->start and times->end.  *last_end: the latest end of the
+/* Finds when the command of that event ran: sets times->start and times->end.  *driver_end: the latest end of the
  * commands of that queue so far, on the device's clock; 0 before the first one.  The caller keeps it from one call to
  * the next, and this function makes it later. */
-enum time_source event_times(const struct device *device, cl_event event, uint64_t *last_end,
+enum time_source event_times(const struct device *device, cl_event event, uint64_t *driver_end,
                              struct command_times *times);
 
 #endif

@@ -21,11 +21,11 @@ struct machine *new_machine(int n_devices)
 struct device *set_up_device(struct machine *machine, int i, const char *id, size_t memory)
 {
     struct device *device = &machine->devices[i];
-    bool host = i == machine->n_devices;
+    bool is_host = i == machine->n_devices;
     *device = (struct device){
         .index = i,
-        .is_host = host,
-        .is_cpu = host,
+        .is_host = is_host,
+        .is_cpu = is_host,
         .units = 1,
         .memory = memory,
         .max_allocation = memory,
@@ -36,9 +36,9 @@ struct device *set_up_device(struct machine *machine, int i, const char *id, siz
     choose_tile(device);
     snprintf(device->id, sizeof device->id, "%s", id);
     snprintf(device->name, sizeof device->name, "%s", id);
-    if (!host)
+    if (!is_host)
         device->context = &machine->contexts[0];
-    enum lane_kind first = host ? LANE_CPU : LANE_COMPUTE, last = host ? LANE_FEED : LANE_DOWNLOAD;
+    enum lane_kind first = is_host ? LANE_CPU : LANE_COMPUTE, last = is_host ? LANE_FEED : LANE_DOWNLOAD;
     for (enum lane_kind kind = first; kind <= last; kind++)
         add_lane(machine, device, kind, 0);
     return device;

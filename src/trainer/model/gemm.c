@@ -16,7 +16,7 @@ const char *const gemm_form_name[3] = {"NT", "NN", "TN"};
 struct operand matrix(struct tensor *x, int ld) { return (struct operand){.tensor = x, .ld = ld}; }
 
 /* Does the product need what C's tensor held before: to add to it, or because C is only a part of it? */
-static bool keeps_old(const struct gemm *gemm) { return gemm->start == START_OLD || gemm->part == PART_NEXT; }
+static bool keeps_old(const struct gemm *product) { return product->start == START_OLD || product->part == PART_NEXT; }
 
 /* ---- our own kernel ---------------------------------------------------------------------------------------------- */
 
@@ -31,10 +31,10 @@ enum {
 
 /* The estimated time of a product, in fma()s of a vector: to pack a float takes as long as four.  The part of a round
  * that is added stands for cores that are disturbed, or slower than others: the more cores there are, the likelier. */
-static double estimate_time(const struct device *device, const struct gemm *gemm, size_t band, size_t span)
+static double estimate_time(const struct device *device, const struct gemm *product, size_t band, size_t span)
 {
-    size_t matrices = (size_t)(gemm->batch * gemm->heads);
-    size_t groups = ceil_div((size_t)gemm->n, span) * ceil_div((size_t)gemm->m, band) * matrices;
+    size_t matrices = (size_t)(product->batch * product->heads);
+    size_t groups = ceil_div((size_t)product->n, span) * ceil_div((size_t)product->m, band) * matrices;
     double rounds = (double)ceil_div(groups, device->units) + MIN(0.05 * device->units, 0.25);
     double computed = (double)(band * span) / device->shape.vector;
     double packed = 4 * (double)(band + span);
@@ -61,22 +61,22 @@ static size_t choose_depth(size_t room, size_t k, size_t span)
 /* How much of a product one work-item computes.  B is packed once for each band and A once for each span, so few and
  * large pieces are good; but all cores should have the same to do.  A is packed in form TN if four panels or more then
  * read it, and not if a triangle of it is left out. */
-static struct gemm_blocking choose_blocking(const struct device *device, const struct gemm *gemm)
+static struct gemm_blocking choose_blocking(const struct device *device, const struct gemm *product)
 {
-    size_t m = (size_t)gemm->m;
+    size_t m = (size_t)product->m;
     size_t columns = device->shape.tile_vectors * device->shape.vector; /* a panel's */
-    size_t all = round_up((size_t)gemm->n, columns);
+    size_t all = round_up((size_t)product->n, columns);
     size_t room = room_of(device);
     size_t least = MIN(4 * columns, all);
-    size_t depth = choose_depth(room, (size_t)gemm->k, least);
+    size_t depth = choose_depth(room, (size_t)product->k, least);
     size_t widest = MIN(MIN(room / depth - A_ROWS, MOST_SPAN), all);
-    bool may_pack = gemm->form == GEMM_TN && gemm->causal == CAUSAL_NONE;
+    bool may_pack = product->form == GEMM_TN && product->causal == CAUSAL_NONE;
     struct gemm_blocking best = {.depth = (int)depth};
     double best_time = INFINITY;
     for (size_t span = least; span <= widest; span += columns)
         for (size_t bands = 1; bands == 1 || bands <= m / LEAST_BAND; bands++) {
             size_t band = round_up(ceil_div(m, bands), device->shape.tile_rows);
-            double time = estimate_time(device, gemm, band, span);
+            double time = estimate_time(device, product, band, span);
             if (time >= best_time)
                 continue;
             bool packed = may_pack && span >= 4 * columns;
@@ -98,32 +98,32 @@ static struct gemm_strides strides_of(const struct operand *x, bool transposed)
                                  .col = transposed ? x->ld : 1};
 }
 
-static struct grid own_grid(const struct gemm *gemm, const struct gemm_blocking *blocking)
+static struct grid own_grid(const struct gemm *product, const struct gemm_blocking *blocking)
 {
-    size_t spans = ceil_div((size_t)gemm->n, (size_t)blocking->span);
-    size_t bands = ceil_div((size_t)gemm->m, (size_t)blocking->band);
-    size_t matrices = (size_t)(gemm->batch * gemm->heads);
+    size_t spans = ceil_div((size_t)product->n, (size_t)blocking->span);
+    size_t bands = ceil_div((size_t)product->m, (size_t)blocking->band);
+    size_t matrices = (size_t)(product->batch * product->heads);
     return (struct grid){.dims = 3, .global = {spans, bands, matrices}, .local = {1, 1, 1}};
 }
 
-static struct task *own_gemm(struct builder *b, const char *name, const struct gemm *gemm)
+static struct task *own_gemm(struct builder *b, const char *name, const struct gemm *product)
 {
-    const struct gemm_blocking blocking = choose_blocking(b->device, gemm);
-    const struct gemm_strides C = strides_of(&gemm->c, false);
-    const struct gemm_strides A = strides_of(&gemm->a, gemm->form == GEMM_TN);
-    const struct gemm_strides B = strides_of(&gemm->b, gemm->form == GEMM_NT);
-    const struct gemm_sizes sizes = {.M = gemm->m,
-                                     .N = gemm->n,
-                                     .K = gemm->k,
-                                     .heads = gemm->heads,
-                                     .start = (int)gemm->start,
-                                     .causal = (int)gemm->causal};
+    const struct gemm_blocking blocking = choose_blocking(b->device, product);
+    const struct gemm_strides C = strides_of(&product->c, false);
+    const struct gemm_strides A = strides_of(&product->a, product->form == GEMM_TN);
+    const struct gemm_strides B = strides_of(&product->b, product->form == GEMM_NT);
+    const struct gemm_sizes sizes = {.M = product->m,
+                                     .N = product->n,
+                                     .K = product->k,
+                                     .heads = product->heads,
+                                     .start = (int)product->start,
+                                     .causal = (int)product->causal};
     const struct arg no_bias = NO_TENSOR;
-    const struct arg bias = gemm->start == START_BIAS ? IN(gemm->bias) : no_bias;
-    return LAUNCH(b, name, "gemm.cl", "gemm", own_grid(gemm, &blocking),
-                  ACCUMULATE(gemm->c.tensor, keeps_old(gemm)), STRUCT(C),
-                  IN(gemm->a.tensor), STRUCT(A),
-                  IN(gemm->b.tensor), STRUCT(B),
+    const struct arg bias = product->start == START_BIAS ? IN(product->bias) : no_bias;
+    return LAUNCH(b, name, "gemm.cl", "gemm", own_grid(product, &blocking),
+                  ACCUMULATE(product->c.tensor, keeps_old(product)), STRUCT(C),
+                  IN(product->a.tensor), STRUCT(A),
+                  IN(product->b.tensor), STRUCT(B),
                   bias,
                   STRUCT(sizes), STRUCT(blocking),
                   LOCAL(ELEMENT_BYTES * (blocking.span + blocking.block) * blocking.depth));
@@ -156,24 +156,24 @@ struct call {
 
 static CLBlastTranspose transpose(bool yes) { return yes ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
-static struct call make_call_by_rows(const struct gemm *gemm)
+static struct call make_call_by_rows(const struct gemm *product)
 {
     return (struct call){.layout = CLBlastLayoutRowMajor,
-                         .ta = transpose(gemm->form == GEMM_TN),
-                         .tb = transpose(gemm->form == GEMM_NT),
-                         .m = (size_t)gemm->m,
-                         .n = (size_t)gemm->n,
-                         .k = (size_t)gemm->k};
+                         .ta = transpose(product->form == GEMM_TN),
+                         .tb = transpose(product->form == GEMM_NT),
+                         .m = (size_t)product->m,
+                         .n = (size_t)product->n,
+                         .k = (size_t)product->k};
 }
 
-static struct call make_call_by_columns(const struct gemm *gemm)
+static struct call make_call_by_columns(const struct gemm *product)
 {
     return (struct call){.layout = CLBlastLayoutColMajor,
-                         .ta = transpose(gemm->form == GEMM_NT),
-                         .tb = transpose(gemm->form == GEMM_TN),
-                         .m = (size_t)gemm->n,
-                         .n = (size_t)gemm->m,
-                         .k = (size_t)gemm->k};
+                         .ta = transpose(product->form == GEMM_NT),
+                         .tb = transpose(product->form == GEMM_TN),
+                         .m = (size_t)product->n,
+                         .n = (size_t)product->m,
+                         .k = (size_t)product->k};
 }
 
 /* A group is the heads of one sequence; or, where there are fewer heads than sequences, one head of all sequences: the
@@ -186,17 +186,17 @@ static struct call_operand make_call_operand(const struct operand *operand, bool
                                  .ld = (size_t)operand->ld};
 }
 
-static struct call make_call(const struct gemm *gemm, CLBlastLayout layout)
+static struct call make_call(const struct gemm *product, CLBlastLayout layout)
 {
     bool by_columns = layout == CLBlastLayoutColMajor;
-    bool by_head = gemm->heads < gemm->batch;
-    struct call call = by_columns ? make_call_by_columns(gemm) : make_call_by_rows(gemm);
-    call.outer = (size_t)(by_head ? gemm->heads : gemm->batch);
-    call.inner = (size_t)(by_head ? gemm->batch : gemm->heads);
-    call.beta = gemm->start == START_OLD ? 1 : 0;
-    call.of[OPERAND_C] = make_call_operand(&gemm->c, by_head);
-    call.of[OPERAND_A] = make_call_operand(by_columns ? &gemm->b : &gemm->a, by_head);
-    call.of[OPERAND_B] = make_call_operand(by_columns ? &gemm->a : &gemm->b, by_head);
+    bool by_head = product->heads < product->batch;
+    struct call call = by_columns ? make_call_by_columns(product) : make_call_by_rows(product);
+    call.outer = (size_t)(by_head ? product->heads : product->batch);
+    call.inner = (size_t)(by_head ? product->batch : product->heads);
+    call.beta = product->start == START_OLD ? 1 : 0;
+    call.of[OPERAND_C] = make_call_operand(&product->c, by_head);
+    call.of[OPERAND_A] = make_call_operand(by_columns ? &product->b : &product->a, by_head);
+    call.of[OPERAND_B] = make_call_operand(by_columns ? &product->a : &product->b, by_head);
     return call;
 }
 
@@ -315,10 +315,10 @@ static void compile_clblast(const struct task *task)
 /* Takes the layout that needs less work space.  CLBlast's kernel for small products takes a group in one call.  With
  * the one for large products each matrix needs a call, because of a mistake in CLBlast 1.5.3: where it does not copy an
  * operand, it reads the first matrix of a batch in place of the one that is due. */
-static struct task *clblast_gemm(struct builder *b, const char *name, const struct gemm *gemm)
+static struct task *clblast_gemm(struct builder *b, const char *name, const struct gemm *product)
 {
-    struct call by_columns = make_call(gemm, CLBlastLayoutColMajor);
-    struct call by_rows = make_call(gemm, CLBlastLayoutRowMajor);
+    struct call by_columns = make_call(product, CLBlastLayoutColMajor);
+    struct call by_rows = make_call(product, CLBlastLayoutRowMajor);
     size_t for_columns = work_space(b->device, &by_columns);
     size_t for_rows = work_space(b->device, &by_rows);
     bool flip = for_columns <= for_rows; /* A and B change places */
@@ -328,9 +328,9 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
     struct task *task = add_issue(b->list, b->device->lanes[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
     task->extra.commands.only_last_event = true;
     task->extra.commands.compile = compile_clblast;
-    add_access(task, gemm->c.tensor, keeps_old(gemm) ? ACCESS_BOTH : ACCESS_WRITE);
-    add_access(task, flip ? gemm->b.tensor : gemm->a.tensor, ACCESS_READ);
-    add_access(task, flip ? gemm->a.tensor : gemm->b.tensor, ACCESS_READ);
+    add_access(task, product->c.tensor, keeps_old(product) ? ACCESS_BOTH : ACCESS_WRITE);
+    add_access(task, flip ? product->b.tensor : product->a.tensor, ACCESS_READ);
+    add_access(task, flip ? product->a.tensor : product->b.tensor, ACCESS_READ);
     if (bytes) {
         int64_t elements = (int64_t)ceil_div(bytes, ELEMENT_BYTES);
         struct tensor *work = new_work_tensor(b->list->pool, b->device, "clblast.work", SHAPE(elements));
@@ -341,28 +341,28 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-void gemm(struct builder *b, const char *name, const struct gemm *g)
+void gemm(struct builder *b, const char *name, const struct gemm *product)
 {
     bool own = choose_engine(b->device, b->kernels.gemm) == GEMM_OWN;
-    struct task *task = own ? own_gemm(b, name, g) : clblast_gemm(b, name, g);
+    struct task *task = own ? own_gemm(b, name, product) : clblast_gemm(b, name, product);
     /* elements of A, B and C, by the sizes of the product: the tensors may hold more */
-    double a_elements = (double)g->m * g->k;
-    double b_elements = (double)g->k * g->n;
-    double c_elements = (double)g->m * g->n;
-    if (g->causal == CAUSAL_A || g->causal == CAUSAL_A_TRANSPOSED)
+    double a_elements = (double)product->m * product->k;
+    double b_elements = (double)product->k * product->n;
+    double c_elements = (double)product->m * product->n;
+    if (product->causal == CAUSAL_A || product->causal == CAUSAL_A_TRANSPOSED)
         a_elements /= 2;
-    if (g->causal == CAUSAL_OUT)
+    if (product->causal == CAUSAL_OUT)
         c_elements /= 2;
-    if (g->start == START_OLD)
+    if (product->start == START_OLD)
         c_elements *= 2; /* read, then written */
-    set_traffic(task, g->batch * g->heads * (a_elements + b_elements + c_elements));
-    task->extra.partial = g->causal == CAUSAL_OUT || g->part != PART_WHOLE;
-    task->flops = 2.0 * g->m * g->n * g->k * g->batch * g->heads;
-    if (g->causal != CAUSAL_NONE && own)
+    set_traffic(task, product->batch * product->heads * (a_elements + b_elements + c_elements));
+    task->extra.partial = product->causal == CAUSAL_OUT || product->part != PART_WHOLE;
+    task->flops = 2.0 * product->m * product->n * product->k * product->batch * product->heads;
+    if (product->causal != CAUSAL_NONE && own)
         task->flops /= 2; /* what is above the diagonal is left out */
-    if (g->start == START_BIAS && !own)
-        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", work_groups(b, g->m),
-               INOUT(g->c.tensor),
-               IN(g->bias),
-               INT(g->n));
+    if (product->start == START_BIAS && !own)
+        LAUNCH(b, JOINED(name, ".bias"), "elementwise.cl", "add_bias", work_groups(b, product->m),
+               INOUT(product->c.tensor),
+               IN(product->bias),
+               INT(product->n));
 }

@@ -76,7 +76,8 @@ struct gemm {
     enum gemm_causal causal; /* cl/shared.h: which matrix is a lower triangle */
     enum gemm_part part;
 };
-void gemm(struct builder *b, const char *name, const struct gemm *g); /* adds the task, with the device's engine */
-struct operand matrix(struct tensor *x, int ld);                      /* a whole tensor as one matrix */
+/* Adds the task, with the device's engine. */
+void gemm(struct builder *b, const char *name, const struct gemm *product);
+struct operand matrix(struct tensor *x, int ld); /* a whole tensor as one matrix */
 
 #endif

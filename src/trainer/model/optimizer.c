@@ -42,7 +42,7 @@ static void update_shard(struct builder *b, struct coordinates at, int owner_ran
                                INOUT(value), INOUT(m), INOUT(v),
                                IN(sum), IN(replica->control), IN(replica->verdict),
                                ELEMENTS(elements), ELEMENTS(n_decay),
-                               NO_TENSOR);
+                               NO_TENSOR /* side */);
     _Static_assert(CONTROL_SIZE * ELEMENT_BYTES <= READ_WHOLE, "a slice of an update reads the control block whole");
     set_elementwise(task);
     task->extra.on_host.function = adamw_on_host;

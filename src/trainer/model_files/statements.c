@@ -124,7 +124,7 @@ static bool same_value(const json_t *a, const json_t *b)
 static _Noreturn void refuse_other_value(const struct statement *statement, const char *field, const json_t *value,
                                          const json_t *allowed)
 {
-    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
+    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
     if (allowed)
         fail(EXIT_USAGE, "%s asks for %s %.80s, but only %s is computed here: the model would give other results",
              statement->where, field, dump_json(value, flags), dump_json(allowed, flags));

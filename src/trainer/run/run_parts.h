@@ -80,7 +80,7 @@ cl_int event_status(cl_event event); /* CL_COMPLETE, another state, or, below 0,
 _Noreturn void fail_task(const struct list *list, const struct task *task, uint32_t iteration, cl_int status);
 
 /* Sets the flight's times to those of its event `work`.  lane_free: when the task before it on its lane ended, in ns on
- * the host's clock.  driver_end: as `last_end` of event_times(). */
+ * the host's clock.  driver_end: as in event_times(). */
 void take_times(const struct task *task, struct task_flight *flight, uint64_t lane_free, uint64_t *driver_end);
 
 /* ---- observe.c: these call the functions of the same name that observers have ------------------------------------ */

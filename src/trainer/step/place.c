@@ -66,7 +66,8 @@ static struct problem *ram_problem(const struct machine *machine, size_t ram)
                        ways_to_shrink);
 }
 
-/* Takes memory for what lies in the arena.  Returns NULL, or the problem when there is no room. */
+/* Takes memory for what lies in the arena.  All copiers of an arena of the host are of one context (add_life()), so the
+ * first life's stands for all.  Returns NULL, or the problem when there is no room. */
 static struct problem *add_slabs(struct machine *machine, const struct arena *arena)
 {
     struct problem *problem = NULL;

@@ -30,6 +30,7 @@ int take_slot(struct slots *slots, uint32_t iteration)
 void return_slot(struct slots *slots, uint32_t iteration, bool durable)
 {
     int k = slot_of(slots, iteration);
+    CHECK(k > 0, "iteration %u returns a slot, and has none", iteration);
     if (durable)
         slots->durable = k;
     slots->iteration[k] = 0;

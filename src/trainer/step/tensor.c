@@ -173,8 +173,9 @@ size_t count_elements(const struct tensor *tensor) { return tensor->bytes / ELEM
 
 void write_bytes_of(struct tensor *tensor, size_t begin, size_t n, const void *from)
 {
-    /* Tensors that keep a copy of these bytes get the new ones too. */
-    size_t at = tensor->storage->replica.begin + tensor->offset + begin; /* counted in the bytes of replica.of */
+    /* Tensors of the host that mirror these bytes get the new ones too.  Such a tensor may mirror another part of the
+     * parameter: so `at`, `first` and `end` are counted in the bytes of replica.of, in which all of them lie. */
+    size_t at = tensor->storage->replica.begin + tensor->offset + begin;
     for (struct tensor *other = tensor->storage->replica.of->extra.mirror.first; other;
          other = other->extra.mirror.next) {
         size_t first = MAX(other->replica.begin, at);

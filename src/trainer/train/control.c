@@ -56,12 +56,13 @@ int loss_rank(const struct trainer *trainer, int dp_rank)
  * device has a tensor of its own, from which its sum is moved later. */
 struct tensor *new_loss_totals(struct trainer *trainer)
 {
-    int n = trainer->mesh.dp;
+    int dp = trainer->mesh.dp;
     struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;
-    struct tensor *losses = new_kept_work_tensor(trainer->pool, norm_device, "loss.totals",
-                                                 SHAPE((int64_t)n * UNIT_ALIGN)); /* the gaps between the sums stay 0 */
-    trainer->rank_losses = allocate_each(n, sizeof *trainer->rank_losses);
-    for (int dp_rank = 0; dp_rank < n; dp_rank++) {
+    struct tensor *losses =
+        new_kept_work_tensor(trainer->pool, norm_device, "loss.totals",
+                             SHAPE((int64_t)dp * UNIT_ALIGN)); /* the gaps between the sums stay 0 */
+    trainer->rank_losses = allocate_each(dp, sizeof *trainer->rank_losses);
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
         if (device == norm_device)
             trainer->rank_losses[dp_rank] =
@@ -76,10 +77,10 @@ struct tensor *new_loss_totals(struct trainer *trainer)
 static void report_step(void *argument, const struct task *task, uint32_t iteration)
 {
     struct trainer *trainer = argument;
-    int n = trainer->mesh.dp;
-    const float *verdict = tensor_memory(task->accesses[n].tensor);
+    int dp = trainer->mesh.dp;
+    const float *verdict = tensor_memory(task->accesses[dp].tensor);
     double sum = 0;
-    for (int dp_rank = 0; dp_rank < n; dp_rank++) {
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         const float *total = tensor_memory(task->accesses[dp_rank].tensor);
         sum += *total;
     }
@@ -94,13 +95,13 @@ static void report_step(void *argument, const struct task *task, uint32_t iterat
 
 void add_report(struct trainer *trainer)
 {
-    int n = trainer->mesh.dp;
+    int dp = trainer->mesh.dp;
     struct device *host = trainer->machine->host;
-    struct tensor *totals = new_kept_work_tensor(trainer->pool, host, "report.totals", SHAPE(n, UNIT_ALIGN));
+    struct tensor *totals = new_kept_work_tensor(trainer->pool, host, "report.totals", SHAPE(dp, UNIT_ALIGN));
     tag_role(trainer->train_list, ROLE_REPORT);
-    struct tensor **parts = allocate_each(n, sizeof *parts);
+    struct tensor **parts = allocate_each(dp, sizeof *parts);
     struct transfers downloads = {.list = trainer->train_list, .on_host = totals, .context = NONE};
-    for (int dp_rank = 0; dp_rank < n; dp_rank++) {
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         struct tensor *total = trainer->rank_losses[dp_rank];
         struct tensor *totals_on_host = tensor_on_host(&downloads, total->device);
         parts[dp_rank] =
@@ -113,7 +114,7 @@ void add_report(struct trainer *trainer)
              norm_replica->verdict);
     struct task *task = add_host(trainer->train_list, host->lanes[LANE_REPORT], "report", report_step, trainer);
     trainer->report = task;
-    for (int dp_rank = 0; dp_rank < n; dp_rank++)
+    for (int dp_rank = 0; dp_rank < dp; dp_rank++)
         add_access(task, parts[dp_rank], ACCESS_READ);
     add_access(task, verdict, ACCESS_READ);
     free(parts);

@@ -196,6 +196,7 @@ static void log_step(struct progress *progress, uint32_t step, const struct resu
  * is subtracted from this step, up to its length; the rest is subtracted from the steps after it. */
 void show_step(struct progress *progress, uint32_t step, const struct result *result)
 {
+    /* Signed, since the step may seem to end before last_ns: a device's clock may give one, and ours the other. */
     double ms = (double)(int64_t)(result->ended_ns - progress->last_ns) * 1e-6;
     double held = 1e-6 * (double)(execution.held_ns - progress->held_ns);
     double held_here = fmax(fmin(held, ms), 0);
