@@ -124,7 +124,10 @@ char *pass_names(void);                          /* "recompute, swap"; the calle
 /* Do the passes make the same list with larger budgets?  Or another one, which may need more again? */
 enum replanning { SAME_LIST, LIST_MAY_CHANGE };
 
-/* The folder that predicts (struct planning_parts, above): it looks at the list before and after each pass. */
+/* Functions of planning/predict, which predicts how many bytes a list holds and how long it takes.  Before and after
+ * each pass, pass.c asks for such an *outlook*, and reports what the pass has changed.  Since predict/ includes this
+ * folder, this folder cannot include predict/, and so cannot call it by name: predict/ hands its functions over in this
+ * struct.  A program that is built without predict/ runs its passes without these reports. */
 struct forecaster {
     const struct costs *(*costs)(const struct trainer *trainer); /* NULL: none are known */
     /* Bytes and time of the list as it is.  The caller frees it with free_outlook(). */
@@ -138,7 +141,7 @@ struct forecaster {
     void (*free_forecast)(struct forecast *forecast);
 };
 const struct forecaster *find_forecaster(void); /* NULL: no folder predicts */
-const struct forecaster *the_forecaster(void);  /* for callers that hold what only a forecaster can have made */
+const struct forecaster *the_forecaster(void);  /* never NULL: for callers that hold a forecast, which it has made */
 
 /* ---- pass.c ------------------------------------------------------------------------------------------------------ */
 

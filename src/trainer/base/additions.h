@@ -36,7 +36,7 @@ const struct token_kind *find_further_tokens(void);
 const struct formats *find_formats(void);
 const struct order_reader *find_order_reader(void);
 
-/* For callers that hold what only an archive can have made, such as a run that goes on: so a folder has one. */
+/* Never NULL: for callers that hold what an archive has made, such as a run that goes on. */
 const struct archive *the_archive(void);
 
 /* Does a folder enable that value of an option, "zero=3"? */
