@@ -22,8 +22,10 @@
 #     pictures in src      PICTURE.png.c, compiled       |  own object to build/tests/test_NAME
 #     the folders of src   modules.c, compiled           |
 
+# RUN is how a command calls YARD: ./yard, or /tmp/yard.
 BUILD = build
 YARD  = yard
+RUN   = $(if $(filter /%,$(YARD)),$(YARD),./$(YARD))
 .DEFAULT_GOAL = $(YARD)
 
 # Files that all builds in this tree share are in build/.  A build elsewhere, whose BUILD begins with / or ../, has its
@@ -153,17 +155,17 @@ core: ## Builds ./yard-core: the trainer alone, without the folders of planning,
 STEPS = 1500
 DEMO  = $(BUILD)/demo
 demo: $(YARD) ## Trains a small GPT on stories, draws its trace, lets it tell a story: 1 to 2 minutes.
-	./$(YARD) train --model nano --steps $(STEPS) --lr 2e-3 --trace $(DEMO).trace --save $(DEMO) \
+	$(RUN) train --model nano --steps $(STEPS) --lr 2e-3 --trace $(DEMO).trace --save $(DEMO) \
 	    --log $(DEMO).jsonl --val-every 300 --val-batches 40 --sample-tokens 0
-	./$(YARD) trace summary $(DEMO).trace
-	./$(YARD) view $(DEMO).trace --step $(STEPS) --png $(DEMO).png
-	./$(YARD) plot $(DEMO).jsonl
-	./$(YARD) sample --from $(DEMO) --count 400
+	$(RUN) trace summary $(DEMO).trace
+	$(RUN) view $(DEMO).trace --step $(STEPS) --png $(DEMO).png
+	$(RUN) plot $(DEMO).jsonl
+	$(RUN) sample --from $(DEMO) --count 400
 	@echo '$(DEMO).png shows the last step.'
-	@echo '$(if $(SDL2),./$(YARD) view $(DEMO).trace opens it in a window.,A window wants SDL2: make deps installs it.)'
+	@echo '$(if $(SDL2),$(RUN) view $(DEMO).trace opens it in a window.,A window wants SDL2: make deps installs it.)'
 
 bench: $(YARD) ## Measures this machine: FMA peak, copies, GEMM, training.
-	./$(YARD) bench --model char
+	$(RUN) bench --model char
 
 debug: ## Builds ./yard-debug with -O0 -g3, for gdb.
 	@$(MAKE) --no-print-directory BUILD=build/debug YARD=yard-debug OPTIMISE='-O0 -g3'
@@ -211,12 +213,12 @@ $(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
 
 test: $(YARD) $(TESTS) ## Runs what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name.
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
-	@YARD=./$(YARD) YARD_TESTS=$(PART) tests/lib/run.sh $(BUILD)/tests $(CHOSEN)
+	@YARD=$(RUN) YARD_TESTS=$(PART) tests/lib/run.sh $(BUILD)/tests $(CHOSEN)
 
 tests: test # else make finds the folder of that name, and nothing to do
 
 check: $(BUILD)/tests/passed ## Runs all other tests: 12 minutes.  `make test` comes first, where it has not passed yet.
-	@YARD=./$(YARD) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(TESTS) $(IN_PARTS) $(LONGER)
+	@YARD=$(RUN) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(TESTS) $(IN_PARTS) $(LONGER)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
 READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* src/make/* src/gallery/* \

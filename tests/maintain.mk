@@ -11,11 +11,11 @@ WITHOUT_KERNELS = $(patsubst %,$(BUILD)/tests/test_%,base data data_formats data
                   simulate plot view_growing view_input view_pictures view_rows)
 DRIVER_TESTS = $(filter-out $(WITHOUT_KERNELS),$(if $(T),$(filter $(TESTS),$(CHOSEN)),$(TESTS)))
 drivers: $(YARD) $(DRIVER_TESTS) ## Runs tests, or those of T=, on Intel's and Mesa's drivers, and as on a GPU.
-	@YARD=./$(YARD) tests/machines/drivers.sh $(DRIVER_TESTS)
+	@YARD=$(RUN) tests/machines/drivers.sh $(DRIVER_TESTS)
 
 kills: N = 100
 kills: $(YARD) $(BUILD)/tests/test_kills ## Kills training at N= moments and resumes it: every bit as if not killed.
-	@YARD=./$(YARD) YARD_CASES=$(N) SEED=$(or $(SEED),1) $(BUILD)/tests/test_kills
+	@YARD=$(RUN) YARD_CASES=$(N) SEED=$(or $(SEED),1) $(BUILD)/tests/test_kills
 
 SECONDS = 60
 FILES   = 1000000
@@ -25,6 +25,7 @@ fuzz: ## Gives damaged files of all formats to the readers, under ASan: a minute
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(or $(SEED),1)
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
+FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 # restart.sh is not among them: this runtime runs the handler of a signal only after waitpid() has returned, which with
 # --restart is when the training has ended.
 THREADED = depend depend_random execute pace snaprun
@@ -32,7 +33,6 @@ tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads 
 	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/scripts/process.sh PART=all \
 	    TESTS='$(THREADED:%=build/tsan/tests/test_%)' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
-FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # What .ci/run has time for in each change.  A driver keeps memory until the program ends, so the training looks for no
 # leaks.
@@ -56,7 +56,7 @@ labs-check: $(YARD) ## Proves the labs: starters, solutions and wrong solutions 
 # ---- other machines --------------------------------------------------------------------------------------------------
 
 gpu: ## Writes what the first GPU, or DEVICE=P:D, does with it: build/gpu-report.txt, in 9 minutes.
-	@YARD=./$(YARD) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/machines/gpu.sh
+	@YARD=$(RUN) DEVICE='$(DEVICE)' MAKE='$(MAKE_COMMAND)' tests/machines/gpu.sh
 gpu-pack: ## Packs what a GPU's machine without packages and network lacks: build/gpu-kit, to copy there.
 	@MAKE='$(MAKE_COMMAND)' tests/machines/gpu_kit.sh
 
@@ -67,13 +67,13 @@ distro: ## Runs the README's commands in a bare Debian RELEASE=, with DOCKER=1 t
 # ---- predictions -----------------------------------------------------------------------------------------------------
 
 periods: $(YARD) ## Simulates some hundred plans: are steps as short as those in tests/data/periods.txt?
-	@YARD=./$(YARD) tests/scripts/periods.sh
+	@YARD=$(RUN) tests/scripts/periods.sh
 
 gallery: $(YARD) ## Draws papers' schedules, with their formulas and what is simulated: build/gallery/index.html.
-	@YARD=./$(YARD) src/gallery/gallery.sh page $(BUILD)/gallery
+	@YARD=$(RUN) src/gallery/gallery.sh page $(BUILD)/gallery
 
 papers: $(YARD) ## Draws six papers on offload and checkpoints, on the links of HARDWARE= too: build/papers/index.html.
-	@YARD=./$(YARD) HARDWARE='$(HARDWARE)' src/gallery/gallery.sh papers $(BUILD)/papers
+	@YARD=$(RUN) HARDWARE='$(HARDWARE)' src/gallery/gallery.sh papers $(BUILD)/papers
 
 # ---- the sources -----------------------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ describe_missing() { # SENTENCE
     done
 }
 
-go_without() { # the end where nothing was installed: well if all that is missing is optional
+end_without() { # the end where nothing was installed: well if all that is missing is optional
     # shellcheck disable=SC2086 # needs
     if [ -n "$(list_missing $required)" ]; then
         exit 1
@@ -122,7 +122,7 @@ go_without() { # the end where nothing was installed: well if all that is missin
 
 no_package() { # WHY
     echo "$1 Please install it, then type make again; tutorials/reference-systems.md has the names that we know."
-    go_without
+    end_without
 }
 
 # ---- what is wanted? -------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ can_answer() { # is there someone to say yes?
 
 leave_to_user() { # HOW COMMAND
     printf 'Install it %s:\n\n    %s\n\nThen type make again.\n' "$1" "$2"
-    go_without
+    end_without
 }
 
 ask_user() { # goes on after a yes
@@ -222,7 +222,7 @@ ask_user() { # goes on after a yes
     [yY]*) ;;
     *)
         echo "Nothing was installed.  Type make again when it is."
-        go_without ;;
+        end_without ;;
     esac
 }
 
@@ -249,12 +249,12 @@ fi
 # shellcheck disable=SC2086 # a command and its words, and names of packages
 if ! $sudo$install $names; then
     echo "The installation failed: the messages above say why."
-    go_without
+    end_without
 fi
 
 # shellcheck disable=SC2086 # needs
 missing=$(list_missing $required $optional)
 if [ -n "$missing" ]; then
     describe_missing "Installed, and yet not found:"
-    go_without
+    end_without
 fi

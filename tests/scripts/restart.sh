@@ -101,15 +101,15 @@ check "$name: a snapshot is stored before it" within 600 has_stored
 kill -KILL "$(find_trainer)"
 check "$name: another one begins" within 600 grep -q '^resumed' "$TMP/out"
 step=$(sed -n 's/.* signal 9 (.*) after step [0-9]*; it goes on from step \([0-9]*\) of .*/\1/p' "$TMP/err")
-check '--restart: it goes on from the newest commit' grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
+check "$name: it goes on from the newest commit" grep -q "^resumed     step $step of $TMP/run.snap; " "$TMP/out"
 
 left=$(find_trainer)
-check '--restart: the parent has a child after a restart' [ -n "$left" ]
+check "$name: the parent has a child after it" [ -n "$left" ]
 kill -KILL "$child"
 wait "$child" 2>/dev/null
 child=
-check '--restart: a parent that is killed leaves no child behind' within 60 has_ended "$left"
-check '--restart: the snapshot can be read after that' yard ckpt ls "$TMP/run.snap"
+check "$name: a parent that is killed then leaves no child behind" within 60 has_ended "$left"
+check "$name: the snapshot can be read after that" yard ckpt ls "$TMP/run.snap"
 
 # ---- a child that dies again and again -------------------------------------------------------------------------------
 

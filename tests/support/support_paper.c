@@ -99,8 +99,8 @@ struct trainer *plan_tiny(const char *path, int ranks)
     settings->seq_len = 16;
     settings->batch = 2 * ranks;
     settings->micro_batch = 1;
-    predict_options.hardware = path;
-    proof_options.verify = predict_options.simulate = true;
+    asked_predict.hardware = path;
+    asked_proof.verify = asked_predict.simulate = true;
     snprintf(mesh, sizeof mesh, "dp=%d", ranks);
     settings->mesh = mesh;
     return plan_training(settings, LIST_TRAIN);

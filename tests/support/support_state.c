@@ -186,7 +186,7 @@ float *fill_payload(const struct stored *stored, size_t payload, uint64_t seed)
     for (size_t i = 0; i < stored->cut->n; i++)
         if (range->unit == stored->cut->tensors[i].unit)
             fill_tensor(stored, range, i, seed,
-                        out + stored->cut->tensors[i].role * payload_bytes(range) / KEPT_ROLES / ELEMENT_BYTES);
+                        out + stored->cut->tensors[i].role * payload_bytes(range) / STORED_ROLES / ELEMENT_BYTES);
     return out;
 }
 

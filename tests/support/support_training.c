@@ -15,7 +15,7 @@ struct settings *parse_words(const char *words)
         argv[argc++] = word;
     struct settings *settings = parse_settings(&train_usage, argc, argv);
     settings->warmup = 2;
-    proof_options.verify = true;
+    asked_proof.verify = true;
     return settings;
 }
 
@@ -65,7 +65,7 @@ struct state read_state(struct trainer *trainer, int rank)
         if (replica->by_param[i].value)
             read_tensor(replica->by_param[i].value, append(&state, count_elements(replica->by_param[i].value)));
     state.n_parameters = state.n;
-    append_state(&state, model, KEPT_M, KEPT_ROLES);
+    append_state(&state, model, KEPT_M, KEPT_GRADIENT);
     return state;
 }
 
@@ -74,7 +74,7 @@ struct state read_whole_state(struct trainer *trainer)
     struct state state = {0};
     append_state(&state, trainer->model, KEPT_VALUE, KEPT_M);
     state.n_parameters = state.n;
-    append_state(&state, trainer->model, KEPT_M, KEPT_ROLES);
+    append_state(&state, trainer->model, KEPT_M, KEPT_GRADIENT);
     return state;
 }
 

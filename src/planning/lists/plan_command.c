@@ -10,14 +10,14 @@
 #include "planning/trace/trace.h"
 #include "trainer/train/hooks.h"
 
-struct plan_options plan_options;
+struct plan_options asked_plan;
 
 /* The values that the list must have: those of the file of --like, or those of the list as it was built. */
 static struct problem *prove_list(const struct trainer *trainer, const struct list *list)
 {
-    if (!plan_options.like)
+    if (!asked_plan.like)
         return verify_list(list, values_of(trainer, list));
-    struct list *like = read_list(plan_options.like);
+    struct list *like = read_list(asked_plan.like);
     struct values *expected = hash_named_values(like);
     struct problem *problem = verify_list(list, expected);
     free_values(expected);
@@ -39,9 +39,9 @@ static int prove_lists(const struct trainer *trainer, struct list *const *all, s
         print_problem("yard: verify: ", problem);
         return EXIT_FAILED;
     }
-    if (plan_options.like)
+    if (asked_plan.like)
         print_line(stderr, "verify: %zu tasks: each reads the same values as in %s, and every conflict is ordered",
-                   trainer->train_list->n, plan_options.like);
+                   trainer->train_list->n, asked_plan.like);
     else if (n == 1)
         print_line(stderr,
                    "verify: %zu tasks: consistent with the list as it is written, and every conflict is ordered",
@@ -89,13 +89,13 @@ static void print_plan(const struct trainer *trainer, struct list *const *all, s
 {
     const struct pass_reports passes = reports_of(trainer);
     print_reports(stdout, passes.items, passes.n);
-    if (plan_options.print || (!proof_options.verify && !simulation)) {
+    if (asked_plan.print || (!asked_proof.verify && !simulation)) {
         print_task_counts(trainer->train_list);
         print_memory(stdout, trainer->pool, all, n);
     }
     if (simulation)
         print_simulation(stdout, simulation, costs_of(trainer));
-    if (plan_options.print) {
+    if (asked_plan.print) {
         print_step(stdout, trainer->train_list);
         print_map(stdout, trainer->pool, trainer->train_list);
     }
@@ -106,8 +106,8 @@ static void trace_plan(const struct simulation *simulation, const char *title)
     char *path = trace_path();
     if (path)
         write_simulation(simulation, path, title);
-    if (record_options.shown)
-        show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
+    if (asked_record.shown)
+        show_trace(path, asked_record.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
 }
 
@@ -116,19 +116,19 @@ static int show_plan(const struct trainer *trainer, const char *title)
     struct list *all[MOST_LISTS]; /* they share one arena: one list runs at a time */
     size_t n = lists_of(trainer, all);
     struct simulation *simulation = NULL;
-    if (predict_options.simulate || plan_options.print_list)
+    if (asked_predict.simulate || asked_plan.print_list)
         simulation = must_simulate(trainer->train_list, costs_of(trainer));
-    if (plan_options.print_list)
+    if (asked_plan.print_list)
         write_list(stdout, trainer->train_list, simulation->seconds); /* seconds: how long each task takes alone */
     else if (trainer->settings->json)
         print_plan_json(trainer, all, n, simulation);
     else
         print_plan(trainer, all, n, simulation);
-    if (simulation && !plan_options.print_list)
+    if (simulation && !asked_plan.print_list)
         trace_plan(simulation, title);
     if (simulation)
         free_simulation(simulation);
-    return proof_options.verify ? prove_lists(trainer, all, n) : EXIT_OK;
+    return asked_proof.verify ? prove_lists(trainer, all, n) : EXIT_OK;
 }
 
 /* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
@@ -164,19 +164,19 @@ static void free_trainer_of_list(struct trainer *trainer)
 
 static int plan_list(const struct settings *settings)
 {
-    struct list *list = read_list(plan_options.list);
+    struct list *list = read_list(asked_plan.list);
     set_budgets(list->pool->machine, settings->device_memory, settings->host_memory);
-    if (predict_options.what_if)
-        apply_what_if_to_list(list, predict_options.what_if);
+    if (asked_predict.what_if)
+        apply_what_if_to_list(list, asked_predict.what_if);
     if (settings->clip > 0)
         gate_updates(list);
     struct trainer *trainer = new_trainer_of_list(settings, list);
     tell_list_built(trainer, list);
     struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);
     if (problem)
-        fail(problem->code, "%s: %s", plan_options.list, problem->sentence);
+        fail(problem->code, "%s: %s", asked_plan.list, problem->sentence);
     depend(list, ALL_EDGES);
-    int code = show_plan(trainer, plan_options.list);
+    int code = show_plan(trainer, asked_plan.list);
     free_trainer_of_list(trainer);
     return code;
 }
@@ -207,13 +207,13 @@ static const struct other_plan *other_plan(void)
 static int run_plan(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
-    if (record_options.file && !predict_options.simulate)
+    if (asked_record.file && !asked_predict.simulate)
         fail(EXIT_USAGE, "plan --trace writes what is simulated: add --simulate");
-    if (record_options.shown && !predict_options.simulate)
+    if (asked_record.shown && !asked_predict.simulate)
         fail(EXIT_USAGE, "plan --view shows what is simulated: add --simulate");
     if (other_plan())
         return other_plan()->run(settings);
-    if (plan_options.list)
+    if (asked_plan.list)
         return plan_list(settings);
     return plan_model(settings);
 }
@@ -228,17 +228,17 @@ static bool fits_list(const struct option *option)
 
 static void check_plan_options(void)
 {
-    bool simulates = predict_options.simulate, has_list = plan_options.list;
-    bool has_times = predict_options.profile || predict_options.hardware || has_list;
+    bool simulates = asked_predict.simulate, has_list = asked_plan.list;
+    bool has_times = asked_predict.profile || asked_predict.hardware || has_list;
     const char *unfit = has_list ? first_unfit(fits_list) : NULL;
     if (unfit)
-        fail(EXIT_USAGE, "--list %s has its own machine, sizes and times: leave --%s out", plan_options.list, unfit);
-    if ((simulates || plan_options.print_list) && !has_times)
+        fail(EXIT_USAGE, "--list %s has its own machine, sizes and times: leave --%s out", asked_plan.list, unfit);
+    if ((simulates || asked_plan.print_list) && !has_times)
         fail(EXIT_USAGE, "--%s needs times: add --profile, --hardware or --list",
              simulates ? "simulate" : "print-list");
-    if (plan_options.like && !(has_list && proof_options.verify))
+    if (asked_plan.like && !(has_list && asked_proof.verify))
         fail(EXIT_USAGE, "--like compares the values of two step files: add --list FILE --verify");
-    if (predict_options.what_if && !simulates && !plan_options.print_list && !other_plan())
+    if (asked_predict.what_if && !simulates && !asked_plan.print_list && !other_plan())
         fail(EXIT_USAGE, "--what-if changes what is predicted: add --simulate");
 }
 
@@ -252,13 +252,13 @@ static void print_summary(struct trainer *trainer)
 static const struct option options[] = {
     {.name = "print",
      .type = OPT_FLAG,
-     .value = &plan_options.print,
+     .value = &asked_plan.print,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
      .help = "print tasks and memory map too"},
     {.name = "list",
      .type = OPT_INPUT,
-     .value = &plan_options.list,
+     .value = &asked_plan.list,
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
@@ -267,7 +267,7 @@ static const struct option options[] = {
              "data/steps). FILE.csv: a list that follows a pipeline's schedule as PyTorch writes it"},
     {.name = "like",
      .type = OPT_INPUT,
-     .value = &plan_options.like,
+     .value = &asked_plan.like,
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
@@ -276,7 +276,7 @@ static const struct option options[] = {
              "Copies, order and places may differ"},
     {.name = "print-list",
      .type = OPT_FLAG,
-     .value = &plan_options.print_list,
+     .value = &asked_plan.print_list,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
      .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "

@@ -9,7 +9,7 @@ struct plan_options {
     const char *list; /* the step file that is planned instead of a model */
     const char *like; /* a second step file: the list must compute the same as its list */
 };
-extern struct plan_options plan_options;
+extern struct plan_options asked_plan;
 
 /* Another way to show the model's plan, which a folder registers (struct planning_parts, planning/pass/pass.h) for when
  * its options ask for it. */

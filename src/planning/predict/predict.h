@@ -40,7 +40,7 @@ struct predict_options {
     const char *output; /* the profile that `yard profile` writes */
     const char *pace;   /* the file of the folder that paces, which sets it; NULL: nothing paces */
 };
-extern struct predict_options predict_options;
+extern struct predict_options asked_predict;
 extern const struct forecaster forecaster; /* planning/pass/pass.h */
 extern const struct module module_predict;
 

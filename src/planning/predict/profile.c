@@ -17,7 +17,7 @@ static const struct usage usage = {
 int run_profile(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
-    const char *output = predict_options.output;
+    const char *output = asked_predict.output;
     if (!output)
         fail(EXIT_USAGE, "profile needs -o FILE, the profile to write; `yard profile --help` says more");
     expect_replaceable("--output", output, KIND_PROFILE, "profile that yard wrote");

@@ -6,14 +6,14 @@
 
 #include <math.h>
 
-struct predict_options predict_options;
+struct predict_options asked_predict;
 static struct costs *trial; /* what was measured where no file says; NULL: nothing was */
 
 struct costs *costs_of(const struct trainer *trainer) { return *folder_data_of(trainer, &module_predict); }
 
 static const char *costs_file(void)
 {
-    const struct predict_options *options = &predict_options;
+    const struct predict_options *options = &asked_predict;
     if (options->pace)
         return options->pace;
     return options->profile ? options->profile : options->hardware;
@@ -22,11 +22,11 @@ static const char *costs_file(void)
 int n_paper_devices(const struct settings *settings)
 {
     int64_t n;
-    if (!predict_options.hardware || !settings->devices || !parse_int(settings->devices, &n))
+    if (!asked_predict.hardware || !settings->devices || !parse_int(settings->devices, &n))
         return 0;
     if (n < 1 || n > MOST_PAPER_DEVICES)
         fail(EXIT_USAGE, "-d %s: a plan can use 1 to %d devices of %s", settings->devices, MOST_PAPER_DEVICES,
-             predict_options.hardware);
+             asked_predict.hardware);
     return (int)n;
 }
 
@@ -37,7 +37,7 @@ static struct costs *open_costs(const struct settings *settings)
     if (!file)
         return trial;
     struct costs *costs = read_costs(file);
-    if (file == predict_options.profile && !costs->measured)
+    if (file == asked_predict.profile && !costs->measured)
         fail(EXIT_USAGE, "%s is a hardware description, not a profile: give it to --hardware", file);
     return costs;
 }
@@ -46,7 +46,7 @@ static struct costs *open_costs(const struct settings *settings)
 static bool is_on_paper(const struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    if (!predict_options.hardware || settings->demands.trial || !trainer->is_draft)
+    if (!asked_predict.hardware || settings->demands.trial || !trainer->is_draft)
         return false;
     return !settings->devices || n_paper_devices(settings) > 0;
 }
@@ -74,8 +74,8 @@ static struct machine *bring_costs_and_machine(struct trainer *trainer, bool *se
 static void adapt_costs(struct trainer *trainer)
 {
     struct costs *costs = costs_of(trainer);
-    if (predict_options.what_if && costs)
-        apply_what_if(costs, trainer->machine, predict_options.what_if);
+    if (asked_predict.what_if && costs)
+        apply_what_if(costs, trainer->machine, asked_predict.what_if);
     if (costs && trainer->machine->devices[0].cl)
         refuse_if_other_fingerprint(costs, &trainer->machine->devices[0], engine_name(trainer));
 }
@@ -98,7 +98,7 @@ static double predict_task(const struct trainer *trainer, const struct task *tas
 
 static void check_predict_options(void)
 {
-    const struct predict_options *options = &predict_options;
+    const struct predict_options *options = &asked_predict;
     if (options->what_if && strstr(options->what_if, "mem=") && was_given("device-mem"))
         fail(EXIT_USAGE, "--what-if %s and --device-mem: both say what a device may hold; leave one out",
              options->what_if);
@@ -107,13 +107,13 @@ static void check_predict_options(void)
 static const struct option options[] = {
     {.name = "simulate",
      .type = OPT_FLAG,
-     .value = &predict_options.simulate,
+     .value = &asked_predict.simulate,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN | OF_STEP_FILE,
      .help = "predict the step on a virtual clock. It needs --profile, --hardware or --list"},
     {.name = "profile",
      .type = OPT_INPUT,
-     .value = &predict_options.profile,
+     .value = &asked_predict.profile,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .classes = OF_TRAIN | OF_PLAN,
@@ -121,7 +121,7 @@ static const struct option options[] = {
              "measuring in a trial"},
     {.name = "hardware",
      .type = OPT_INPUT,
-     .value = &predict_options.hardware,
+     .value = &asked_predict.hardware,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .classes = OF_TRAIN | OF_PLAN,
@@ -130,7 +130,7 @@ static const struct option options[] = {
              "can be simulated). `yard train` plans with these times instead of measuring in a trial"},
     {.name = "what-if",
      .type = OPT_TEXT,
-     .value = &predict_options.what_if,
+     .value = &asked_predict.what_if,
      .argument = "WORDS",
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN | OF_STEP_FILE,
@@ -139,10 +139,10 @@ static const struct option options[] = {
     {.name = "output",
      .letter = 'o',
      .type = OPT_OUTPUT,
-     .value = &predict_options.output,
+     .value = &asked_predict.output,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
-     .classes = 0, /* only pages that name it take it */
+     .classes = 0, /* only a usage that names it takes it */
      .help = "the profile to write"},
 };
 static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};

@@ -351,7 +351,7 @@ static bool have_moved_updates(struct pass_reports done)
 void run_trial_for(struct settings *settings)
 {
     struct run_facts facts = facts_of(settings);
-    const struct predict_options *options = &predict_options;
+    const struct predict_options *options = &asked_predict;
     if (options->profile || options->hardware || options->pace || !find_wanted(WANTS_TIMES, &facts))
         return;
     struct settings plain = *settings;

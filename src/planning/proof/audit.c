@@ -33,7 +33,7 @@ struct audit {
     struct list *list;
     struct image *images;
     size_t n, cap;
-    uint64_t begun; /* now_ns() then */
+    uint64_t begun; /* now_ns() when open_audit() was called */
 };
 
 /* The filling of a word in that run; `word` is its number, by which integers alternate. */

@@ -19,9 +19,9 @@ struct byte_cell {
     int writer, reader; /* index of the latest touch of each kind, or NONE */
 
     /* hash_values() in values.c */
-    uint64_t value; /* the hash of what led to the value of these bytes; 0: they have none yet */
-    int64_t origin; /* the byte of the strip at which this value begins */
-    int iteration;  /* the iteration in which it was written, or NONE */
+    uint64_t value;      /* the hash of what led to the value of these bytes; 0: they have none yet */
+    int64_t value_begin; /* the byte of the strip at which this value begins */
+    int iteration;       /* the iteration in which it was written, or NONE */
 
     /* verify_memory() in verify_places.c */
     bool used;                 /* a tensor lies here */

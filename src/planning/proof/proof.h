@@ -77,7 +77,7 @@ extern const struct serial_runner audit_runner;
 struct proof_options {
     bool verify, audit;
 };
-extern struct proof_options proof_options;
+extern struct proof_options asked_proof;
 
 /* The values of one of the trainer's lists as it was built; NULL: there is no --verify. */
 struct values *values_of(const struct trainer *trainer, const struct list *list);

@@ -5,7 +5,7 @@
 #include "trainer/train/hooks.h"
 #include "trainer/train/train.h"
 
-struct proof_options proof_options;
+struct proof_options asked_proof;
 extern const struct module module_proof;
 
 struct list_values { /* one of the trainer's lists, and its values */
@@ -24,7 +24,7 @@ struct values *values_of(const struct trainer *trainer, const struct list *list)
 
 static void keep_values(struct trainer *trainer, struct list *list)
 {
-    if (!proof_options.verify || trainer->settings->demands.trial)
+    if (!asked_proof.verify || trainer->settings->demands.trial)
         return;
     struct list_values *added = allocate(1, sizeof *added);
     added->list = list;
@@ -36,7 +36,7 @@ static void keep_values(struct trainer *trainer, struct list *list)
 static void choose_runner(struct trainer *trainer)
 {
     execution.serial_runner = NULL;
-    if (proof_options.audit && !trainer->settings->demands.trial)
+    if (asked_proof.audit && !trainer->settings->demands.trial)
         execution.serial_runner = &audit_runner;
 }
 
@@ -53,14 +53,14 @@ static void free_all_values(struct trainer *trainer)
 
 static void check_proof_options(struct settings *settings)
 {
-    if (proof_options.audit && !settings->serial)
+    if (asked_proof.audit && !settings->serial)
         fail(EXIT_USAGE, "--audit runs every task alone: add --serial");
 }
 
 static const struct option options[] = {
     {.name = "audit",
      .type = OPT_FLAG,
-     .value = &proof_options.audit,
+     .value = &asked_proof.audit,
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN,
      .help = "with --serial, run every task three times, each time with another filling of the memory that it "
@@ -68,7 +68,7 @@ static const struct option options[] = {
              "tasks touch what they declare and no more (slow)"},
     {.name = "verify",
      .type = OPT_FLAG,
-     .value = &proof_options.verify,
+     .value = &asked_proof.verify,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
      .help = "prove three things, provided that tasks touch what they declare (`yard train --serial --audit` checks "

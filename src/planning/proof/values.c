@@ -5,9 +5,10 @@
  * of the hashes that the task read; a copy passes hashes on.  So a hash depends on the whole computation that led to
  * the value, and not on where tensors lie, on which lane or device a task runs, or on copies put in between.
  *
- * Two lists compute the same when the tasks of every origin have the same hashes: a stand-in has its original's, and a
- * repeat has it once more.  An elementwise task has a hash for each fragment of its elements, and its slices have
- * together the fragments of the whole task.
+ * Two lists compute the same when the tasks of every origin have the same hashes.  A pass may put another task in a
+ * task's place, or add a task that computes the same once more: these have the origin, and so the hash, of that task.
+ * An elementwise task has a hash for each fragment of its elements, and its slices have together the fragments of the
+ * whole task.
  */
 #include "cells.h"
 #include "proof.h"
@@ -60,7 +61,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
     for (size_t i = 0; i < *n; i++)
         if (cells[i].iteration == NONE && !cells[i].value) {
             cells[i].value = strips[tensor->storage->id].initial;
-            cells[i].origin = -(int64_t)tensor->storage->replica.begin;
+            cells[i].value_begin = -(int64_t)tensor->storage->replica.begin;
         }
     return cells;
 }
@@ -69,7 +70,7 @@ static struct byte_cell *read_cells(struct strip *strips, const struct tensor *t
 static size_t end_of_value(const struct byte_cell *cells, size_t n, size_t i)
 {
     size_t end = i + 1;
-    while (end < n && cells[end].value == cells[i].value && cells[end].origin == cells[i].origin)
+    while (end < n && cells[end].value == cells[i].value && cells[end].value_begin == cells[i].value_begin)
         end++;
     return end;
 }
@@ -85,7 +86,7 @@ static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tenso
     size_t i = 0;
     while (i < n) {
         size_t end = end_of_value(cells, n, i);
-        uint64_t begin = (uint64_t)((int64_t)cells[i].begin - cells[i].origin);
+        uint64_t begin = (uint64_t)((int64_t)cells[i].begin - cells[i].value_begin);
         uint64_t length = cells[end - 1].end - cells[i].begin;
         uint64_t part = hash_pair(begin, length);
         value = hash_pair(value, hash_pair(cells[i].value, part));
@@ -96,7 +97,7 @@ static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tenso
 
 struct written_value { /* what a write leaves in each cell: see struct byte_cell */
     uint64_t value;
-    int64_t origin;
+    int64_t value_begin;
     int iteration;
 };
 
@@ -108,7 +109,7 @@ static void write_value(struct strip *strips, const struct tensor *tensor, size_
     struct byte_cell *cells = cells_between(strips, tensor, begin, end, &n);
     for (size_t i = 0; i < n; i++) {
         cells[i].value = written.value;
-        cells[i].origin = written.origin;
+        cells[i].value_begin = written.value_begin;
         cells[i].iteration = written.iteration;
     }
 }
@@ -121,7 +122,7 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
     struct byte_cell *cells = read_cells(strips, source, 0, source->bytes, &n);
     for (size_t i = 0; i < n; i++) {
         struct written_value copied = {
-            .value = cells[i].value, .origin = cells[i].origin + shift, .iteration = iteration};
+            .value = cells[i].value, .value_begin = cells[i].value_begin + shift, .iteration = iteration};
         write_value(strips, target, cells[i].begin - source->offset, cells[i].end - source->offset, copied);
         cells = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
     }
@@ -146,7 +147,7 @@ static uint64_t hash_elements(struct strip *strips, const struct task *task, siz
         size_t n;
         const struct byte_cell *first = read_cells(strips, access->tensor, at, *end, &n);
         /* Byte b of the task, as it was before passes cut it, reads byte b + shift of the value. */
-        int64_t shift = (int64_t)access->tensor->offset - first->origin - (int64_t)task->extra.slice_begin;
+        int64_t shift = (int64_t)access->tensor->offset - first->value_begin - (int64_t)task->extra.slice_begin;
         value = hash_pair(value, hash_pair(first->value, (uint64_t)shift));
         *end = first->end - access->tensor->offset;
     }
@@ -194,7 +195,7 @@ static void write_fragment(struct strip *strips, const struct task *task, size_t
             continue;
         const struct written_value written = {
             .value = hash_pair(value, (uint64_t)i),
-            .origin = (int64_t)tensor->offset - (int64_t)task->extra.slice_begin,
+            .value_begin = (int64_t)tensor->offset - (int64_t)task->extra.slice_begin,
             .iteration = iteration,
         };
         if (task->extra.elementwise)
@@ -259,7 +260,7 @@ static void hash_result(struct values *values, const struct list *list, struct s
         .is_result = true,
     };
     for (size_t k = 0; k < n; k++) {
-        result.hash = hash_pair(cells[k].value, (uint64_t)(cells[k].origin + (int64_t)first));
+        result.hash = hash_pair(cells[k].value, (uint64_t)(cells[k].value_begin + (int64_t)first));
         result.begin = first + cells[k].begin;
         result.end = first + cells[k].end;
         add_fragment(values, result);

@@ -12,9 +12,9 @@
  * This file uses the edges that depend() has made, and nothing else of it.  A *node* is a task in one of two
  * iterations: iteration * n + task.
  */
-#include "verify.h"
 #include "cells.h"
 #include "proof.h"
+#include "proof_parts.h"
 
 struct pair { /* two nodes: the second must start after the end of the first */
     int first, second;

@@ -6,7 +6,7 @@
  */
 #include "cells.h"
 #include "proof.h"
-#include "verify.h"
+#include "proof_parts.h"
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ static struct problem *verify_storage(const struct list *list, struct strip *str
     struct byte_cell *cell = cells_of(strip, strip_begin(tensor), strip_begin(tensor) + tensor->bytes, &n);
     if (list->running && (tensor->slab >= (int)tensor->device->n_slabs ||
                           tensor->address + tensor->bytes > tensor->device->slabs[tensor->slab].bytes))
-        return new_problem(EXIT_FAILED, "tensor %s ends behind its slab on device %s", tensor->name,
+        return new_problem(EXIT_FAILED, "tensor %s extends past the end of its slab on device %s", tensor->name,
                            tensor->device->id);
     for (size_t i = 0; i < n; i++) {
         if (cell[i].kept)

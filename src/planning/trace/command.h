@@ -9,7 +9,7 @@ extern struct trace_options {
     const char *list;   /* the task list; NULL: the first that has run */
     const char *chrome; /* the file that export writes */
     const char *steps;  /* "2:4": the steps that export writes; NULL: all */
-} trace_options;
+} asked_trace;
 
 /* These commands take the paths of traces, which NULL ends, and return the exit code. */
 int trace_summary(char **files);

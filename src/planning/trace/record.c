@@ -140,11 +140,11 @@ static void obey_viewer(void *context, struct list *list, const struct task *tas
 
 /* ---- the trace of a training ------------------------------------------------------------------------------------- */
 
-struct record_options record_options;
+struct record_options asked_record;
 
 char *trace_path(void)
 {
-    const struct record_options *options = &record_options;
+    const struct record_options *options = &asked_record;
     if (options->file && this_process->restarts) /* the traces before the restart stay */
         return format_string("%s.%d", options->file, this_process->restarts);
     if (options->file)
@@ -154,14 +154,14 @@ char *trace_path(void)
 
 static bool is_recorded(const struct settings *settings)
 {
-    return !settings->demands.trial && (record_options.file || record_options.shown);
+    return !settings->demands.trial && (asked_record.file || asked_record.shown);
 }
 
 /* This comes before the log is opened, so that a run which is refused leaves no log. */
 static void refuse_if_file_to_keep(struct trainer *trainer)
 {
-    if (is_recorded(trainer->settings) && record_options.file && trainer->settings->log)
-        expect_replaceable("--trace", record_options.file, KIND_TRACE, "trace that yard wrote");
+    if (is_recorded(trainer->settings) && asked_record.file && trainer->settings->log)
+        expect_replaceable("--trace", asked_record.file, KIND_TRACE, "trace that yard wrote");
 }
 
 static double predicted_ns(void *trainer, const struct task *task)
@@ -223,13 +223,13 @@ static void start_trace(struct trainer *trainer)
     if (!is_recorded(trainer->settings))
         return;
     char *path = trace_path();
-    if (record_options.shown)
+    if (asked_record.shown)
         measure_peaks(trainer->machine);
     begin_recording(trainer, path);
     /* This comes before show_trace(), which may remove the file's name. */
     must(trace_follow_open(path, &current_recording.follow));
-    if (record_options.shown)
-        show_trace(path, record_options.file ? KEEP_NAME : REMOVE_NAME);
+    if (asked_record.shown)
+        show_trace(path, asked_record.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
 }
 
@@ -242,7 +242,7 @@ static void begin_training(struct trainer *trainer)
 /* A file that has lost its name is gone when it is closed. */
 static void tell_when_removed(void)
 {
-    char *path = record_options.file ? trace_path() : NULL;
+    char *path = asked_record.file ? trace_path() : NULL;
     if (path && access(path, F_OK) != 0)
         warn("the trace %s was removed while it was written: it is lost", path);
     free(path);
@@ -283,13 +283,13 @@ static void end_trace(struct trainer *trainer)
 
 static void check_record_options(struct settings *settings)
 {
-    settings->demands.time_tasks |= record_options.file || record_options.shown;
+    settings->demands.time_tasks |= asked_record.file || asked_record.shown;
 }
 
 static const struct option options[] = {
     {.name = "trace",
      .type = OPT_OUTPUT,
-     .value = &record_options.file,
+     .value = &asked_record.file,
      .argument = "FILE",
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN | OF_PLAN | OF_STEP_FILE,

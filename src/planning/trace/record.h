@@ -8,7 +8,7 @@ struct record_options {
     const char *file; /* the file that is kept; NULL: none is */
     bool shown;       /* true: it is shown in a window while it is written */
 };
-extern struct record_options record_options;
+extern struct record_options asked_record;
 
 /* The path of the trace: that of --trace, after a restart with its number; or with --view alone a private place; NULL:
  * no trace is written.  The caller frees it. */

@@ -5,34 +5,34 @@
 
 /* ---- the words --------------------------------------------------------------------------------------------------- */
 
-struct trace_options trace_options;
+struct trace_options asked_trace;
 
 enum { SUMMARY = 1, EXPORT = 2, DIFF = 4 };
 static const struct option options[] = {
     {.name = "list",
      .type = OPT_TEXT,
-     .value = &trace_options.list,
+     .value = &asked_trace.list,
      .argument = "NAME",
      .group = "What",
      .classes = SUMMARY | EXPORT | DIFF,
      .help = "show only this list, such as train or eval (default: the first that has run; diff: all)"},
     {.name = "steps",
      .type = OPT_TEXT,
-     .value = &trace_options.steps,
+     .value = &asked_trace.steps,
      .argument = "A:B",
      .group = "What",
      .classes = EXPORT,
      .help = "write only the steps A to B. A: means from A on, :B means up to B, and A alone is one step"},
     {.name = "chrome",
      .type = OPT_OUTPUT,
-     .value = &trace_options.chrome,
+     .value = &asked_trace.chrome,
      .argument = "FILE",
      .group = "Output",
      .classes = EXPORT,
      .help = "file to write. It is compressed if its name ends in .gz"},
     {.name = "json",
      .type = OPT_FLAG,
-     .value = &trace_options.json,
+     .value = &asked_trace.json,
      .group = "Output",
      .classes = SUMMARY | DIFF,
      .help = "print one JSON object on stdout instead of tables. In it shares are 0 to 1"},

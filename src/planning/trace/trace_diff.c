@@ -73,7 +73,7 @@ static double median_after_first(const struct trace *trace, const struct runs *r
 
 static struct compared_trace read_compared(const char *path)
 {
-    const char *list = trace_options.list;
+    const char *list = asked_trace.list;
     struct compared_trace compared = {.trace = trace_open_modelled(path), .alone = json_array()};
     const struct trace *trace = compared.trace;
     uint32_t chosen = find_trace_list(trace, path, list);
@@ -228,7 +228,7 @@ int trace_diff(char **files)
     struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
     size_t n = match(&a, &b);
     struct table *worst = worst_table(a.timed, n);
-    if (trace_options.json)
+    if (asked_trace.json)
         print_compared_json(&a, &b, n, worst);
     else
         print_compared(files, &a, &b, n, worst);

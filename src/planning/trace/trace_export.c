@@ -318,14 +318,14 @@ static void write_chrome(struct chrome *chrome)
 
 int trace_export(char **files)
 {
-    const char *path = files[0], *chrome_path = trace_options.chrome;
+    const char *path = files[0], *chrome_path = asked_trace.chrome;
     int64_t first = 1, last = UINT32_MAX;
     int64_t has_first = 0, has_last = 0;
     if (!chrome_path)
         fail(EXIT_USAGE, "trace export needs --chrome OUT.json.gz, the file to write");
-    parse_steps(trace_options.steps, &first, &last);
+    parse_steps(asked_trace.steps, &first, &last);
     struct trace *trace = trace_open_modelled(path);
-    uint32_t chosen = find_trace_list(trace, path, trace_options.list);
+    uint32_t chosen = find_trace_list(trace, path, asked_trace.list);
     const struct trace_step_list *steps = &trace->steps[chosen];
     if (steps->n > 0) {
         has_first = steps->items[0].step;

@@ -220,12 +220,12 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
 int trace_summary(char **files)
 {
     struct trace *trace = trace_open_modelled(files[0]);
-    struct trace_steps steps = trace_steps_of(trace, find_trace_list(trace, files[0], trace_options.list));
+    struct trace_steps steps = trace_steps_of(trace, find_trace_list(trace, files[0], asked_trace.list));
     double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
     size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
     size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
     json_t *object = NULL;
-    if (trace_options.json)
+    if (asked_trace.json)
         object = head_json(trace, &steps, n_approximate, n_back);
     else
         print_head(trace, &steps, period_ns, n_approximate, n_back);

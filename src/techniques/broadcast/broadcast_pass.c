@@ -166,7 +166,7 @@ static struct periods choose_order(struct broadcast *broadcast, const struct cos
         periods.period = period_by_use;
     }
     struct broadcast one_queue = *broadcast;
-    one_queue.options.queues = first_sending_queue(broadcast) + 1; /* the main queue counts, also if it does not send */
+    one_queue.options.queues = first_sending_queue(broadcast) + 1; /* the main queue counts, even if it does not send */
     periods.one_queue = try_slices(&one_queue, costs);
     return periods;
 }

@@ -1,12 +1,12 @@
 /* checkpoint_options.c - the folder's options of yard train, --resume and --keep; its module. */
 #include "resume.h"
 
-struct checkpoint_options checkpoint_options;
+struct checkpoint_options asked_checkpoint;
 
 static const struct option options[] = {
     {.name = "resume",
      .type = OPT_INPUT,
-     .value = &checkpoint_options.resume,
+     .value = &asked_checkpoint.resume,
      .argument = "DIR|FILE",
      .group = GROUP_LOOKING,
      .classes = OF_TRAIN,
@@ -15,7 +15,7 @@ static const struct option options[] = {
              "command line says. With another number of devices dp is changed"},
     {.name = "keep",
      .type = OPT_INT,
-     .value = &checkpoint_options.keep,
+     .value = &asked_checkpoint.keep,
      .argument = "K",
      .low = 0,
      .high = 1e9,
@@ -28,7 +28,7 @@ static const struct option options[] = {
 static void check_checkpoint_options(void)
 {
     if (this_process->from)
-        checkpoint_options.resume = this_process->from;
+        asked_checkpoint.resume = this_process->from;
 }
 
 static const struct option_rule rules[] = {

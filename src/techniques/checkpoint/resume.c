@@ -37,7 +37,7 @@ static struct source source_of(const char *path, struct checkpoint *checkpoint)
 
 static const struct resumed_run *open_resumed_run(void)
 {
-    const char *path = this_process->from ? this_process->from : checkpoint_options.resume;
+    const char *path = this_process->from ? this_process->from : asked_checkpoint.resume;
     if (!path)
         return NULL;
     struct checkpoint *checkpoint = open_checkpoint(path);
@@ -253,8 +253,8 @@ static void save_training(struct trainer *trainer, uint32_t step, bool first)
     struct checkpoint *checkpoint = new_checkpoint(trainer, step);
     make_folder(settings->save);
     save_checkpoint(trainer->model, settings->save, checkpoint);
-    if (begins || checkpoint_options.keep != KEEP_ALL)
-        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : ANY_SESSION, checkpoint_options.keep);
+    if (begins || asked_checkpoint.keep != KEEP_ALL)
+        prune_checkpoints(settings->save, begins ? record_of(trainer)->session : ANY_SESSION, asked_checkpoint.keep);
     free_checkpoint(checkpoint);
 }
 
@@ -315,8 +315,8 @@ static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
     append_quoted(&kept_run->command, settings->save);
     if (settings->save_every)
         append_text(&kept_run->command, " --save-every %d", settings->save_every);
-    if (checkpoint_options.keep != KEEP_ALL)
-        append_text(&kept_run->command, " --keep %d", checkpoint_options.keep);
+    if (asked_checkpoint.keep != KEEP_ALL)
+        append_text(&kept_run->command, " --keep %d", asked_checkpoint.keep);
 }
 
 const struct archive archive = {

@@ -41,7 +41,7 @@ struct checkpoint_options {
     const char *resume; /* the path that --resume names; NULL: the run begins from nothing, or from a model */
     int keep;           /* how many checkpoints stay; or KEEP_ALL */
 };
-extern struct checkpoint_options checkpoint_options;
+extern struct checkpoint_options asked_checkpoint;
 extern const struct module module_checkpoint;
 
 #endif

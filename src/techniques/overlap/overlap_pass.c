@@ -25,29 +25,26 @@
 #include <math.h>
 #include <unistd.h>
 
-struct overlap_options overlap_options;
+struct overlap_options asked_overlap;
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 /* The --overlap that the run has.  In a trial `local` counts as `plan`: nothing is decided in the step. */
 static enum overlap mode_of(const struct run_facts *facts)
 {
-    if (overlap_options.mode == OVERLAP_LOCAL && facts->trial)
+    if (asked_overlap.mode == OVERLAP_LOCAL && facts->trial)
         return OVERLAP_PLAN;
-    return overlap_options.mode;
+    return asked_overlap.mode;
 }
 
 static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts) != OVERLAP_OFF; }
 
-static bool mode_has_choices(void)
-{
-    return overlap_options.mode == OVERLAP_PLAN || overlap_options.mode == OVERLAP_LOCAL;
-}
+static bool mode_has_choices(void) { return asked_overlap.mode == OVERLAP_PLAN || asked_overlap.mode == OVERLAP_LOCAL; }
 
 /* A plan that is there already needs no times. */
 static unsigned traits_by_options(void)
 {
-    const char *path = overlap_options.plan_file;
+    const char *path = asked_overlap.plan_file;
     if (!mode_has_choices())
         return 0;
     return path && access(path, F_OK) == 0 ? CHOOSES_EARLY : CHOOSES_EARLY | WANTS_TIMES;
@@ -247,7 +244,7 @@ static struct update_plans plan_each_mode(struct update_planner *planner)
 static void replace_plan(struct update_planner *planner, struct update_plans *plans, struct pass_report *report)
 {
     const struct update_survey *survey = &planner->survey;
-    const char *path = planner->facts->trial ? NULL : overlap_options.plan_file;
+    const char *path = planner->facts->trial ? NULL : asked_overlap.plan_file;
     if (path && survey->buckets.n > 0)
         use_plan_file(planner, path, plans, report);
     else if (planner->mode == OVERLAP_LOCAL && survey->timed)
@@ -304,8 +301,8 @@ static const struct pass pass = {
 
 static void check_overlap_options(void)
 {
-    if (overlap_options.plan_file && overlap_options.mode != OVERLAP_PLAN)
-        fail(EXIT_USAGE, "--overlap-plan %s is for --overlap plan: add that option", overlap_options.plan_file);
+    if (asked_overlap.plan_file && asked_overlap.mode != OVERLAP_PLAN)
+        fail(EXIT_USAGE, "--overlap-plan %s is for --overlap plan: add that option", asked_overlap.plan_file);
 }
 
 /* Prints how often the running step has chosen what. */
@@ -320,7 +317,7 @@ static void print_sides(struct trainer *trainer)
 static const struct option options[] = {
     {.name = "overlap",
      .type = OPT_CHOICE,
-     .value = &overlap_options.mode,
+     .value = &asked_overlap.mode,
      .initial = "off",
      .argument = WORDS([OVERLAP_OFF] = "off", [OVERLAP_PLAN] = "plan", [OVERLAP_LOCAL] = "local",
                        [OVERLAP_ALL_CPU] = "all-cpu", [OVERLAP_ALL_DEVICE] = "all-device"),
@@ -332,7 +329,7 @@ static const struct option options[] = {
              "(tutorials/15-overlap.md)"},
     {.name = "overlap-plan",
      .type = OPT_OUTPUT,
-     .value = &overlap_options.plan_file,
+     .value = &asked_overlap.plan_file,
      .argument = "FILE",
      .group = GROUP_TECHNIQUES,
      .classes = OF_LIST,

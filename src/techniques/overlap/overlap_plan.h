@@ -169,6 +169,6 @@ struct update_plans plans_for_later_room(struct update_planner *planner, const s
 
 /* ---- overlap_pass.c ---------------------------------------------------------------------------------------------- */
 
-extern struct overlap_options overlap_options; /* what the options of the command line ask for */
+extern struct overlap_options asked_overlap; /* what the options of the command line ask for */
 
 #endif

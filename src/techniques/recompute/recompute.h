@@ -31,6 +31,6 @@ bool recompute_by_rule(struct list *list, enum recompute mode, struct pass_repor
 
 /* ---- recompute_pass.c -------------------------------------------------------------------------------------------- */
 
-extern struct recompute_options recompute_options; /* what --recompute asks for */
+extern struct recompute_options asked_recompute; /* what --recompute asks for */
 
 #endif

@@ -3,7 +3,7 @@
 #include "recompute.h"
 #include "trainer/train/hooks.h"
 
-struct recompute_options recompute_options;
+struct recompute_options asked_recompute;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
@@ -21,28 +21,28 @@ static pass_run *find_search(void)
 static bool wants_recompute(const struct run_facts *facts)
 {
     (void)facts;
-    return recompute_options.mode != RECOMPUTE_OFF;
+    return asked_recompute.mode != RECOMPUTE_OFF;
 }
 
-static unsigned traits_by_options(void) { return recompute_options.mode == RECOMPUTE_AUTO ? WANTS_TIMES : 0; }
+static unsigned traits_by_options(void) { return asked_recompute.mode == RECOMPUTE_AUTO ? WANTS_TIMES : 0; }
 
 static int *remade_tensors(const struct uses *uses, const struct pool *pool)
 {
-    return remade_by_rule(uses, pool, recompute_options.mode);
+    return remade_by_rule(uses, pool, asked_recompute.mode);
 }
 
 static bool run_recompute(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
-    if (recompute_options.mode != RECOMPUTE_AUTO)
-        return recompute_by_rule(list, recompute_options.mode, report);
+    if (asked_recompute.mode != RECOMPUTE_AUTO)
+        return recompute_by_rule(list, asked_recompute.mode, report);
     pass_run *search = find_search();
     return search(list, costs, facts, report);
 }
 
 static void check_recompute_options(void)
 {
-    if (recompute_options.mode == RECOMPUTE_AUTO && !find_search())
+    if (asked_recompute.mode == RECOMPUTE_AUTO && !find_search())
         fail(EXIT_USAGE, "--recompute auto needs the search of --swap auto, and this yard was built without%s",
              left_out);
 }
@@ -50,7 +50,7 @@ static void check_recompute_options(void)
 /* Activations are on devices.  RECOMPUTE_AUTO makes again as much as `full` if it must. */
 static const char *way_to_make_room(bool on_host)
 {
-    if (on_host || recompute_options.mode == RECOMPUTE_FULL || recompute_options.mode == RECOMPUTE_AUTO)
+    if (on_host || asked_recompute.mode == RECOMPUTE_FULL || asked_recompute.mode == RECOMPUTE_AUTO)
         return NULL;
     return "--recompute full";
 }
@@ -71,7 +71,7 @@ static const struct pass pass = {
 static const struct option options[] = {
     {.name = "recompute",
      .type = OPT_CHOICE,
-     .value = &recompute_options.mode,
+     .value = &asked_recompute.mode,
      .initial = "off",
      .argument = WORDS([RECOMPUTE_OFF] = "off", [RECOMPUTE_FULL] = "full", [RECOMPUTE_SELECTIVE] = "selective",
                        [RECOMPUTE_AUTO] = "auto"),

@@ -17,7 +17,7 @@
 
 #include "trainer/model/model.h"
 
-extern const char *const kept_name[KEPT_ROLES]; /* "value", "m", "v" */
+extern const char *const kept_name[STORED_ROLES]; /* "value", "m", "v" */
 
 struct piece {
     int rank;

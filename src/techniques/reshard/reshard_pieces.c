@@ -19,7 +19,7 @@
 #include "reshard.h"
 #include "trainer/base/module.h"
 
-const char *const kept_name[KEPT_ROLES] = {"value", "m", "v"};
+const char *const kept_name[STORED_ROLES] = {"value", "m", "v"};
 
 /* ---- a piece ----------------------------------------------------------------------------------------------------- */
 
@@ -169,9 +169,9 @@ static struct cut_tensors *collect_kept_tensors(const struct params *params, con
     cut->config = params->config;
     cut->mesh = *mesh;
     cut->mesh.first_layer = NULL;
-    cut->tensors = allocate_each(params->n * KEPT_ROLES, sizeof *cut->tensors);
+    cut->tensors = allocate_each(params->n * STORED_ROLES, sizeof *cut->tensors);
     for (int unit = 0; unit < params->n_units; unit++)
-        for (int role = 0; role < KEPT_ROLES; role++)
+        for (int role = 0; role < STORED_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {
                 int param = params->units[unit].first_param + i;
                 cut->tensors[cut->n++] = make_kept_tensor(&params->items[param], param, unit, (enum kept)role);
@@ -225,6 +225,8 @@ void free_cut_tensors(struct cut_tensors *cut)
     free(cut);
 }
 
+/* The folder adds no option and no command: others call its functions.  By this struct make knows the
+ * folder, and leaves it out (WITHOUT=) with those that need it. */
 const struct module module_reshard = {
     .name = "reshard",
 };

@@ -41,7 +41,7 @@ static const char magic[] = "YARDSNAP"; /* the file has it without the 0 at its 
 
 uint64_t payload_bytes(const struct state_range *range)
 {
-    return KEPT_ROLES * round_up(ELEMENT_BYTES * (range->elements.end - range->elements.begin), SNAPFILE_PAGE);
+    return STORED_ROLES * round_up(ELEMENT_BYTES * (range->elements.end - range->elements.begin), SNAPFILE_PAGE);
 }
 
 uint64_t hashes_bytes(size_t pieces) { return round_up(HASH_BYTES * pieces, SNAPFILE_PAGE); }
@@ -54,7 +54,7 @@ static size_t add_stored(const struct model *model, struct kept_tensor *tensor, 
     size_t elements = 0, first = tensor->n;
     add_pieces(model, tensor, range->rank, range->elements);
     for (struct piece *piece = tensor->pieces + first; piece < tensor->pieces + tensor->n; piece++) {
-        uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / KEPT_ROLES;
+        uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / STORED_ROLES;
         piece->file_offset = role_begin + ELEMENT_BYTES * piece->memory_offset;
         elements += piece_elements(piece);
     }

@@ -88,7 +88,7 @@ static struct task *need_slot(const struct snapshot_rewrite *rewrite, struct tas
 }
 
 /* Copies go on a download lane that nothing else uses: lane order does not hold between tasks that may be skipped at
- * the last moment and others.  (In a step file the link may have no lane more.) */
+ * the last moment and others.  (In a step file the link may allow no further lane.) */
 static struct task *add_snapshot(const struct snapshot_rewrite *rewrite, struct tensor *to, struct tensor *from)
 {
     struct list *list = rewrite->list;

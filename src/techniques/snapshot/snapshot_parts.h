@@ -57,8 +57,8 @@ extern const struct hooks snapshot_hooks;
 /* ---- snapshot_report.c: what people and `plan --json` are told --------------------------------------------------- */
 
 /* Writes the report's fields, and its sentences on the list as the pass has left it.  other_period: the period with
- * copies in the other place of enum snapshot_place, in seconds; NAN where it is not known.  Ends the program
- * (EXIT_USAGE) where the devices' buffers do not fit. */
+ * copies in the other place of enum snapshot_place, in seconds; NAN where it is not known, INFINITY where the
+ * list does not fit then.  Ends the program (EXIT_USAGE) where the devices' buffers do not fit. */
 void report_snapshot(struct list *list, const struct costs *costs, const struct run_facts *facts, double other_period,
                      struct pass_report *report);
 

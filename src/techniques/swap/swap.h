@@ -20,6 +20,6 @@ struct swap_options {
     enum swap mode;
     unsigned may_leave; /* the classes of tensors that may leave: a bit per enum memory_class */
 };
-extern struct swap_options swap_options; /* what the options of the command line ask for */
+extern struct swap_options asked_swap; /* what the options of the command line ask for */
 
 #endif

@@ -4,43 +4,43 @@
 #include "planning/pass/traits.h"
 #include "swap_parts.h"
 
-struct swap_options swap_options;
+struct swap_options asked_swap;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static bool run_swap(struct list *list, const struct costs *costs, const struct run_facts *facts,
                      struct pass_report *report)
 {
-    if (swap_options.mode == SWAP_AUTO)
-        return swap_by_search(list, costs, &swap_options, facts, report);
-    return swap_by_phases(list, costs, &swap_options, facts, report);
+    if (asked_swap.mode == SWAP_AUTO)
+        return swap_by_search(list, costs, &asked_swap, facts, report);
+    return swap_by_phases(list, costs, &asked_swap, facts, report);
 }
 
 static bool wants_swap(const struct run_facts *facts)
 {
     (void)facts;
-    return swap_options.mode != SWAP_OFF;
+    return asked_swap.mode != SWAP_OFF;
 }
 
 static unsigned traits_by_options(void)
 {
     unsigned state = 1u << MEM_OPTIMIZER | 1u << MEM_PARAMETERS;
-    unsigned traits = swap_options.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNKNOWN_ROOM;
-    if (swap_options.may_leave & state)
+    unsigned traits = asked_swap.mode == SWAP_AUTO ? WANTS_TIMES : TAKES_UNKNOWN_ROOM;
+    if (asked_swap.may_leave & state)
         traits |= MOVES_STATE;
     return traits;
 }
 
 static bool can_make_fit(struct list *list, const struct costs *costs, double seconds)
 {
-    return swap_options.mode == SWAP_AUTO && can_fit_within(list, costs, &swap_options, seconds);
+    return asked_swap.mode == SWAP_AUTO && can_fit_within(list, costs, &asked_swap, seconds);
 }
 
 /* For --recompute auto, whose pass comes before this one. */
 static bool choose_remade(struct list *list, const struct costs *costs, const struct run_facts *facts,
                           struct pass_report *report)
 {
-    return remake_by_search(list, costs, &swap_options, facts, report);
+    return remake_by_search(list, costs, &asked_swap, facts, report);
 }
 
 static const struct pass_traits traits = {
@@ -78,7 +78,7 @@ static void suggest_classes(void)
     unsigned all = (1u << MEM_WORK) - 1; /* the classes before MEM_WORK */
     free(more_classes);
     more_classes = NULL;
-    if (swap_options.may_leave == all)
+    if (asked_swap.may_leave == all)
         return;
     char *names = name_classes(",");
     more_classes = format_string("--swap-what %s", names);
@@ -90,7 +90,7 @@ static const char *way_to_make_room(bool on_host)
 {
     if (on_host)
         return NULL;
-    return swap_options.mode == SWAP_OFF ? "--swap auto" : more_classes;
+    return asked_swap.mode == SWAP_OFF ? "--swap auto" : more_classes;
 }
 
 /* The classes that --swap-what names, a bit each.  A word that is none of them ends the program. */
@@ -110,14 +110,14 @@ static unsigned read_classes(const char *what)
 
 static void take_swap_what(void)
 {
-    swap_options.may_leave = read_classes(swap_what);
+    asked_swap.may_leave = read_classes(swap_what);
     suggest_classes();
 }
 
 static const struct option options[] = {
     {.name = "swap",
      .type = OPT_CHOICE,
-     .value = &swap_options.mode,
+     .value = &asked_swap.mode,
      .initial = "off",
      .argument =
          WORDS([SWAP_OFF] = "off", [SWAP_AUTO] = "auto", [SWAP_LAYER] = "layer", [SWAP_MICROBATCH] = "microbatch"),

@@ -335,11 +335,11 @@ static bool measures_broadcast; /* is --broadcast given? */
 static void check_bench_options(struct settings *settings)
 {
     settings->demands.sweeps |= measures_broadcast;
-    if (predict_options.hardware && measures && !measures_broadcast)
+    if (asked_predict.hardware && measures && !measures_broadcast)
         fail(EXIT_USAGE,
              "--hardware %s: bench measures this machine, and simulates only --broadcast: add that, or "
              "leave --hardware out",
-             predict_options.hardware);
+             asked_predict.hardware);
 }
 
 static const struct usage usage = {
@@ -421,7 +421,7 @@ static const struct option options[] = {
      .type = OPT_FLAG,
      .value = &measures_broadcast,
      .group = GROUP_PREDICTING,
-     .classes = 0, /* only pages that name it take it */
+     .classes = 0, /* only a usage that names it takes it */
      .help = "measure only training, with one broadcast queue and with several, and with slices of several "
              "sizes"},
 };

@@ -148,8 +148,8 @@ static void print_newest(FILE *text, const struct settings *settings, const stru
 {
     if (table->n == 1) {
         fprintf(text, "broadcasts of one step of model %s, ", word_of("model", settings->preset));
-        if (predict_options.hardware)
-            fprintf(text, "simulated on %s\n", predict_options.hardware);
+        if (asked_predict.hardware)
+            fprintf(text, "simulated on %s\n", asked_predict.hardware);
         else
             fprintf(text, "run\n");
         print_heading(text, table);
@@ -163,10 +163,9 @@ static double bench_one(struct settings *settings, FILE *text, struct table *tab
 {
     struct timed_steps timed = {.period = 0};
     unsigned wanted = LIST_TRAIN | OPEN_GIVEN_DATA;
-    struct trainer *trainer =
-        predict_options.hardware ? plan_training(settings, wanted) : new_trainer(settings, wanted);
+    struct trainer *trainer = asked_predict.hardware ? plan_training(settings, wanted) : new_trainer(settings, wanted);
     const json_t *bound = json_object_get(broadcast_report(trainer)->fields, "bound_ms");
-    if (predict_options.hardware)
+    if (asked_predict.hardware)
         simulate_steps(trainer, &timed);
     else
         time_steps(trainer, &timed);

@@ -159,7 +159,7 @@ static size_t count_steps(const struct safetensors *file, const char *path)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-struct check_options check_options;
+struct check_options asked_check;
 
 /* The reference's optimizer. */
 static void take_defaults(struct settings *settings)
@@ -212,7 +212,7 @@ static void print_errors_json(const struct checker *checker, const char *file, b
 {
     json_t *all = json_object();
     set_json_text(all, "file", file);
-    json_object_set_new(all, "tolerance", json_real(check_options.tolerance));
+    json_object_set_new(all, "tolerance", json_real(asked_check.tolerance));
     set_json_number(all, "worst", checker->worst);
     set_json_text(all, "worst_tensor", checker->worst_name);
     set_json_truth(all, "passed", passed);
@@ -224,7 +224,7 @@ static void print_errors_json(const struct checker *checker, const char *file, b
 static bool print_errors(const struct checker *checker, const char *path, bool as_json)
 {
     size_t n = json_object_size(checker->errors);
-    bool passed = checker->worst <= check_options.tolerance;
+    bool passed = checker->worst <= asked_check.tolerance;
     if (n == 0)
         fail(EXIT_FAILED,
              "%s has nothing to compare with: expected some of logits, loss, grad.NAME, trajectory (with after.NAME)",
@@ -234,7 +234,7 @@ static bool print_errors(const struct checker *checker, const char *path, bool a
         print_errors_json(checker, file, passed);
     else
         print_line(stdout, "%s: %zu tensors, the worst is %s with %.2e; tolerance %.1e", passed ? "passed" : "FAILED",
-                   n, checker->worst_name, fabs(checker->worst), check_options.tolerance);
+                   n, checker->worst_name, fabs(checker->worst), asked_check.tolerance);
     free(file);
     return passed;
 }
@@ -243,12 +243,12 @@ static int run_check(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
     const char *path = settings->file;
-    int n_files = check_options.gradients ? 0 : 1;
+    int n_files = asked_check.gradients ? 0 : 1;
     if (settings->n_files != n_files)
         fail(EXIT_USAGE, "check takes one reference file, such as tests/data/gpt2-tiny.safetensors, or --gradients "
                          "and no file");
     settings->demands.one_device = "check";
-    if (check_options.gradients)
+    if (asked_check.gradients)
         return check_gradients(settings);
     claim_input("check", path);
     struct checker checker = {.errors = json_object()};
@@ -275,7 +275,7 @@ static bool fits_gradients(const struct option *option)
 
 static void check_gradients_options(void)
 {
-    if (!check_options.gradients)
+    if (!asked_check.gradients)
         return;
     const char *unfit = first_unfit(fits_gradients);
     if (unfit)
@@ -286,20 +286,20 @@ static void check_gradients_options(void)
 static const struct option options[] = {
     {.name = "gradients",
      .type = OPT_FLAG,
-     .value = &check_options.gradients,
+     .value = &asked_check.gradients,
      .group = "Checking",
-     .classes = 0, /* only pages that name it take it */
+     .classes = 0, /* only a usage that names it takes it */
      .help = "compare the backward of every operation with differences of its forward, on a small model with "
              "random values, instead of a FILE. The worst element of the gradient of each input is shown"},
     {.name = "tolerance",
      .type = OPT_DOUBLE,
-     .value = &check_options.tolerance,
+     .value = &asked_check.tolerance,
      .initial = "1e-5",
      .argument = "X",
      .low = 0,
      .high = 1,
      .group = "Checking",
-     .classes = 0, /* only pages that name it take it */
+     .classes = 0, /* only a usage that names it takes it */
      .help = "largest relative error; with --gradients the default is 1e-4"},
 };
 const struct module module_check = {

@@ -8,7 +8,7 @@ struct check_options {
     double tolerance; /* the largest relative error that passes */
     bool gradients;
 };
-extern struct check_options check_options;
+extern struct check_options asked_check;
 int check_gradients(const struct settings *settings); /* runs yard check --gradients; returns the exit code */
 
 #endif

@@ -308,7 +308,7 @@ static void print_gradients_json(const struct table *table, double tolerance, co
 
 int check_gradients(const struct settings *settings)
 {
-    double tolerance = was_given("tolerance") ? check_options.tolerance : 1e-4;
+    double tolerance = was_given("tolerance") ? asked_check.tolerance : 1e-4;
     struct trainer trainer = {
         .settings = settings, .machine = open_machine_for(settings, false), .config = small, .mesh = one_rank};
     struct table *table = new_table(columns, COLUMNS);

@@ -49,13 +49,13 @@ void expect_free(const char *claimant, const char *path)
 
 /* ---- the options ------------------------------------------------------------------------------------------------- */
 
-struct ckpt_given ckpt_given;
+struct ckpt_given asked_ckpt;
 
 enum { CKPT_LS = 1, CKPT_VERIFY = 2, CKPT_DIFF = 4, CKPT_RESHARD = 8, CKPT_EXPORT = 16 };
 static const struct option options[] = {
     {.name = "mesh",
      .type = OPT_TEXT,
-     .value = &ckpt_given.mesh,
+     .value = &asked_ckpt.mesh,
      .argument = "dp=A,pp=B,tp=C",
      .group = "What",
      .classes = CKPT_RESHARD,
@@ -63,7 +63,7 @@ static const struct option options[] = {
              "(default: the pieces are merged, and the strategy stays)"},
     {.name = "zero",
      .type = OPT_INT,
-     .value = &ckpt_given.zero,
+     .value = &asked_ckpt.zero,
      .argument = "0..3",
      .low = 0,
      .high = 3,
@@ -73,13 +73,13 @@ static const struct option options[] = {
              "was)"},
     {.name = "plan",
      .type = OPT_FLAG,
-     .value = &ckpt_given.plan,
+     .value = &asked_ckpt.plan,
      .group = "What",
      .classes = CKPT_RESHARD,
      .help = "print the copies instead of making them"},
     {.name = "json",
      .type = OPT_FLAG,
-     .value = &ckpt_given.json,
+     .value = &asked_ckpt.json,
      .group = "Output",
      .classes = ~0u,
      .help = "print one JSON object on stdout instead of tables"},

@@ -19,7 +19,7 @@ struct ckpt_given { /* the values of the options */
     const char *mesh; /* NULL: the pieces are merged */
     int zero;         /* it counts only if --zero was given */
 };
-extern struct ckpt_given ckpt_given;
+extern struct ckpt_given asked_ckpt;
 extern struct option_table ckpt_options;
 
 /* ---- the words, each in its file: they return the exit code ------------------------------------------------------ */

@@ -67,7 +67,7 @@ int diff_checkpoints(char **paths)
 {
     struct checkpoint *a = open_checkpoint(paths[0]), *b = open_checkpoint(paths[1]);
     struct table *out = compare_tensors(a, b);
-    if (ckpt_given.json)
+    if (asked_ckpt.json)
         print_diff_json(a, b, out);
     else
         print_diff(a, b, out);

@@ -51,7 +51,7 @@ int export_checkpoint(char **paths)
         export_file(checkpoint, paths[1]);
     else
         export_folder(checkpoint, paths[1]);
-    if (ckpt_given.json)
+    if (asked_ckpt.json)
         print_json(json_pack("{s:o, s:s, s:i}", "file", text_json(paths[1]), "format", llmc ? "llmc" : "hf", "step",
                              (int)checkpoint->step));
     else

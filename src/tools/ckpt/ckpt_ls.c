@@ -100,7 +100,7 @@ static void print_ls(const struct checkpoint *checkpoint)
 int list_checkpoint(char **paths)
 {
     struct checkpoint *checkpoint = open_checkpoint(paths[0]);
-    if (ckpt_given.json)
+    if (asked_ckpt.json)
         print_ls_json(checkpoint);
     else
         print_ls(checkpoint);

@@ -25,8 +25,8 @@ static struct mesh make_mesh(const struct checkpoint *from, int zero)
     struct mesh mesh;
     const struct config *config = &from->cut->config;
     const char *stages = recorded_option(from, "stages");
-    must(parse_mesh(ckpt_given.mesh, 1, &mesh));
-    mesh.zero = option_given(&ckpt_options, "zero") ? ckpt_given.zero : zero;
+    must(parse_mesh(asked_ckpt.mesh, 1, &mesh));
+    mesh.zero = option_given(&ckpt_options, "zero") ? asked_ckpt.zero : zero;
     follow_order(&mesh, turn_order_of(recorded_option(from, "pipeline")), config->layers);
     must(cut_layers_as_recorded(&mesh, config->layers, *stages ? stages : NULL));
     must(tp_problem(config, &mesh));
@@ -41,7 +41,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     struct checkpoint *to = like_checkpoint(from, path);
     char text[64];
     to->cut = cut_state(&from->cut->config, &mesh);
-    set_json_text(to->options, "mesh", format_mesh(text, ckpt_given.mesh ? &mesh : &strategy));
+    set_json_text(to->options, "mesh", format_mesh(text, asked_ckpt.mesh ? &mesh : &strategy));
     json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
     free_mesh(&mesh);
     return to;
@@ -84,7 +84,7 @@ static void print_plan(const struct checkpoint *from, const struct checkpoint *t
             list_copy(out, &plan, &plan.items[k]);
         free(plan.items);
     }
-    if (ckpt_given.json) {
+    if (asked_ckpt.json) {
         print_json(json_pack("{s:o}", "copies", table_json(out)));
     } else {
         print_table(stdout, out);
@@ -110,7 +110,7 @@ static void report_reshard(const struct checkpoint *to, uint64_t moved, double s
 {
     char bytes[32], held[64], mesh[64];
     const struct mesh strategy = read_strategy(to);
-    if (ckpt_given.json)
+    if (asked_ckpt.json)
         print_reshard_json(to, &strategy, moved, seconds);
     else
         print_line(stdout, "%s: %s, zero %d, of strategy %s; %s read, %s written, in %.3f s", to->path,
@@ -121,7 +121,7 @@ static void report_reshard(const struct checkpoint *to, uint64_t moved, double s
 int reshard_checkpoint(char **paths)
 {
     struct checkpoint *from = open_checkpoint(paths[0]), *to = recut(from, paths[1]);
-    if (ckpt_given.plan) {
+    if (asked_ckpt.plan) {
         print_plan(from, to);
     } else {
         claim_output("ckpt reshard", paths[1], NULL);

@@ -24,7 +24,7 @@ static void add_damage(json_t *damaged, const char *reason, const char *tensor, 
     set_json_text(entry, "role", role);
     set_json_text(entry, "reason", reason); /* a path in it need not be UTF-8 */
     json_array_append_new(damaged, entry);
-    if (!ckpt_given.json)
+    if (!asked_ckpt.json)
         print_line(stdout, "%s", reason);
 }
 
@@ -65,7 +65,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
         for (size_t i = 0; i < checkpoint->single_file->n_damage; i++)
             add_damage(damaged, checkpoint->single_file->damage[i], NULL, NULL);
     uint64_t bytes = verify_all_tensors(checkpoint, damaged);
-    if (!ckpt_given.json && json_array_size(damaged) == before)
+    if (!asked_ckpt.json && json_array_size(damaged) == before)
         print_line(stdout, "%s: sound: %zu tensors, each element once; %s read, hashes compared", path,
                    checkpoint->cut->n, format_bytes(text, (double)bytes));
     *step = MAX(*step, checkpoint->step);
@@ -101,7 +101,7 @@ int verify_checkpoints(char **paths)
     for (size_t i = 0; i < n; i++)
         bytes += verify_one(each[i], n == 1, damaged, &step);
     size_t wrong = json_array_size(damaged);
-    if (ckpt_given.json)
+    if (asked_ckpt.json)
         print_verify_json(each[0], step, bytes, damaged);
     json_decref(damaged);
     expect_sound(n == 1 ? each[0] : paths[0], wrong);

@@ -20,7 +20,7 @@
 
 static struct {
     const char *dump; /* NULL: no dump is asked for */
-} given;
+} asked_dump;
 
 struct dump_target {       /* the tensor that is dumped */
     struct tensor *tensor; /* NULL: none was found */
@@ -184,12 +184,12 @@ static struct observer observer = {.issuing = dump_in_time};
 static void prepare_dump(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    if (!given.dump)
+    if (!asked_dump.dump)
         return;
-    const char *equals = strchr(given.dump, '=');
-    if (!equals || equals == given.dump || !ends_with(given.dump, ".npy"))
-        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", given.dump);
-    char *typed = format_string("%.*s", (int)(equals - given.dump), given.dump);
+    const char *equals = strchr(asked_dump.dump, '=');
+    if (!equals || equals == asked_dump.dump || !ends_with(asked_dump.dump, ".npy"))
+        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", asked_dump.dump);
+    char *typed = format_string("%.*s", (int)(equals - asked_dump.dump), asked_dump.dump);
     dump.trainer = trainer;
     dump.path = equals + 1;
     dump.last = last_step(settings);
@@ -217,7 +217,7 @@ static void end_dump(struct trainer *trainer)
 static const struct option options[] = {
     {.name = "dump",
      .type = OPT_TEXT,
-     .value = &given.dump,
+     .value = &asked_dump.dump,
      .argument = "NAME[@LAYER]=FILE.npy",
      .help = "write a tensor of the last step for NumPy, as it is right after its last writer. `yard plan --print` "
              "shows the names",

@@ -277,15 +277,15 @@ static void warn_of_hidden_options(void)
 {
     if (was_given("after"))
         warn("--memory shows what is held without --after: leave --memory out to see it");
-    else if (swap_options.mode != SWAP_OFF)
+    else if (asked_swap.mode != SWAP_OFF)
         warn("--memory shows what is held without --swap: leave --memory out to see it");
 }
 
 static void refuse_if_what_if_is_other(void)
 {
-    if (predict_options.what_if && strcmp(predict_options.what_if, "mixed") != 0)
+    if (asked_predict.what_if && strcmp(asked_predict.what_if, "mixed") != 0)
         fail(EXIT_USAGE, "--what-if %s: with --memory it takes only the word mixed; a budget is given as --device-mem",
-             predict_options.what_if);
+             asked_predict.what_if);
 }
 
 static int print_strategies(const struct settings *settings, bool is_mixed)
@@ -323,7 +323,7 @@ static int plan_memory(const struct settings *settings)
     static const struct {
         const char *option, *text;
     } without[] = {{"after", NULL}, {"what-if", NULL}, {"swap", "off"}, {"recompute", "off"}};
-    bool is_mixed = predict_options.what_if != NULL;
+    bool is_mixed = asked_predict.what_if != NULL;
     struct value_before before[COUNT(without)];
     refuse_if_what_if_is_other();
     warn_of_hidden_options();
@@ -343,8 +343,8 @@ static bool wants_memory_table(void) { return is_on; }
 
 static void check_memory_options(void)
 {
-    bool proves = predict_options.simulate || proof_options.verify;
-    bool prints = plan_options.print || plan_options.print_list;
+    bool proves = asked_predict.simulate || asked_proof.verify;
+    bool prints = asked_plan.print || asked_plan.print_list;
     if (is_on && (proves || prints))
         fail(EXIT_USAGE,
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");

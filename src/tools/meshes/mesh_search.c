@@ -316,8 +316,8 @@ static bool wants_search(void) { return is_on; }
 
 static void check_search_options(struct settings *settings)
 {
-    const struct predict_options *options = &predict_options;
-    if (!is_on || plan_options.list) /* the latter is refused elsewhere */
+    const struct predict_options *options = &asked_predict;
+    if (!is_on || asked_plan.list) /* the latter is refused elsewhere */
         return;
     if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "

@@ -144,14 +144,14 @@ void stop_pacing(struct list *list)
 
 /* ---- a training -------------------------------------------------------------------------------------------------- */
 
-struct pace_options pace_options;
+struct pace_options asked_pace;
 
 static void check_pace_options(struct settings *settings)
 {
-    settings->demands.paced = pace_options.file != NULL;
+    settings->demands.paced = asked_pace.file != NULL;
     settings->demands.time_tasks |= settings->demands.paced;
-    settings->demands.draw_seed = pace_options.delay_seed;
-    predict_options.pace = pace_options.file;
+    settings->demands.draw_seed = asked_pace.delay_seed;
+    asked_predict.pace = asked_pace.file;
 }
 
 /* Tasks are padded to the times that the list was simulated with. */
@@ -160,7 +160,7 @@ static void pad_training(struct trainer *trainer)
     char text[32];
     struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
-    struct pace *pace = start_padding(trainer->train_list, simulation->steady, simulation->period, pace_options.scale);
+    struct pace *pace = start_padding(trainer->train_list, simulation->steady, simulation->period, asked_pace.scale);
     inform("paced: a modelled step of %.3f ms is shown at %.4g times its length, %s per step", 1e3 * simulation->period,
            pace->pacer.scale, format_seconds(text, simulation->period * pace->pacer.scale));
     free_simulation(simulation);
@@ -170,10 +170,10 @@ static void start_pacing_trainer(struct trainer *trainer)
 {
     if (!trainer->train_list || trainer->settings->demands.trial)
         return;
-    if (pace_options.file)
+    if (asked_pace.file)
         pad_training(trainer);
-    if (pace_options.delay_seed >= 0)
-        start_delays(trainer->train_list, (uint64_t)pace_options.delay_seed);
+    if (asked_pace.delay_seed >= 0)
+        start_delays(trainer->train_list, (uint64_t)asked_pace.delay_seed);
 }
 
 static void stop_pacing_trainer(struct trainer *trainer)
@@ -185,7 +185,7 @@ static void stop_pacing_trainer(struct trainer *trainer)
 static const struct option options[] = {
     {.name = "pace",
      .type = OPT_INPUT,
-     .value = &pace_options.file,
+     .value = &asked_pace.file,
      .argument = "FILE",
      .group = GROUP_PREDICTING,
      .classes = OF_TRAIN,
@@ -193,7 +193,7 @@ static const struct option options[] = {
              "gives the times, which are all stretched by one factor"},
     {.name = "delay-seed",
      .type = OPT_LONG,
-     .value = &pace_options.delay_seed,
+     .value = &asked_pace.delay_seed,
      .initial = "-1",
      .argument = "N",
      .low = -1,

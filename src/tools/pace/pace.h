@@ -33,6 +33,6 @@ struct pace_options {
     double scale;       /* the argument of start_padding(); set by tests, no option sets it */
     int64_t delay_seed; /* -1: no delays */
 };
-extern struct pace_options pace_options;
+extern struct pace_options asked_pace;
 
 #endif

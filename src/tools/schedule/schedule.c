@@ -100,7 +100,7 @@ static void print_schedule_of_list(const char *path)
 
 static int print_schedule(const struct settings *settings)
 {
-    const char *list = plan_options.list;
+    const char *list = asked_plan.list;
     if (!list)
         print_and_free(new_schedule_of_model(settings));
     else if (ends_with(list, form.ending))
@@ -116,9 +116,9 @@ static const struct other_plan plan = {.is_wanted = wants_schedule, .run = print
 
 static void check_schedule_options(void)
 {
-    if (given.times && plan_options.list && !ends_with(plan_options.list, form.ending))
+    if (given.times && asked_plan.list && !ends_with(asked_plan.list, form.ending))
         fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv; %s has times of its own: leave --times out",
-             plan_options.list);
+             asked_plan.list);
 }
 
 static const struct option options[] = {

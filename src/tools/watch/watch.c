@@ -170,11 +170,12 @@ void watch_list(struct list *list)
     static bool started;
     pthread_mutex_lock(&flights_lock);
     pthread_mutex_lock(&watching);
-    watched = watchdog_seconds > 0 ? list : NULL;
+    bool is_watched = watchdog_seconds > 0;
+    watched = is_watched ? list : NULL;
     patience = watchdog_seconds;
     pthread_mutex_unlock(&watching);
     pthread_mutex_unlock(&flights_lock);
-    if (!watched || started)
+    if (!is_watched || started)
         return;
     started = true; /* also where that fails: it is tried once */
     if (!start_detached_thread(asker_main) || !start_detached_thread(watchdog_main))

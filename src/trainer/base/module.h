@@ -104,7 +104,7 @@ struct module {
     void (*check)(void);
     void (*check_settings)(struct settings *settings); /* it may also set settings->demands */
 
-    /* What it adds to other folders.  Who asks for it declares the struct. */
+    /* What it adds to other folders.  The folder that asks for it declares the struct. */
     const struct training_parts *training; /* to the trainer, such as hooks: additions.h */
     const struct planning_parts *planning; /* to planning, such as a pass: planning/pass/pass.h */
     /* To techniques/checkpoint, another form of a checkpoint: checkpoint.h. */
@@ -126,8 +126,8 @@ const struct foreign_lookup *find_foreign_lookup(void);
  * and ends the program if both are: then two folders have the part. */
 const void *sole_part(const void *found, const struct module *module, const void *part);
 
-/* Does a word that the user typed, "swap-what" or "stories:FILE", belong to a folder that was left out?  The name of an
- * option is therefore its folder's, or begins with that and a dash. */
+/* Does a word that the user typed, "swap-what" or "stories:FILE", begin with the name of a folder that was left out?
+ * An option with another name, such as --audit of the folder proof, is not found. */
 bool is_left_out(const char *typed);
 
 #endif

@@ -72,8 +72,8 @@ struct option_table {
 void reset_options(struct option_table *table);
 
 /* Parses argv[0..argc) for the command with bit `command`.  Returns the words that are no options, *n_words of them and
- * then NULL, in an array that the caller frees.  Refused are an unknown option (naming the nearest), a missing or wrong
- * value, and an option that only other commands take. */
+ * then NULL, in an array that the caller frees.  It refuses an unknown option (naming the nearest), a missing or
+ * wrong value, and an option that only other commands take. */
 char **parse_options(struct option_table *table, unsigned command, const char *command_name, int argc, char **argv,
                      int *n_words);
 

@@ -51,7 +51,7 @@ void print_commands(FILE *out)
 static const struct {
     const char *words; /* foreign words for the command, separated by spaces */
     const char *way;   /* how to do it here */
-} uses[] = {
+} wordless_uses[] = {
     {"eval evaluate test validate perplexity", HOW_TO_EVALUATE},
 };
 
@@ -69,9 +69,9 @@ static const char *nearest_command(const struct commands *all, const char *word)
 _Noreturn void refuse_command(const char *word)
 {
     struct commands all = collect_commands();
-    for (size_t i = 0; i < COUNT(uses); i++)
-        if (has_word(uses[i].words, word))
-            fail(EXIT_USAGE, "there is no command \"%s\"; %s", word, uses[i].way);
+    for (size_t i = 0; i < COUNT(wordless_uses); i++)
+        if (has_word(wordless_uses[i].words, word))
+            fail(EXIT_USAGE, "there is no command \"%s\"; %s", word, wordless_uses[i].way);
     for (size_t i = 0; i < all.n; i++)
         if (has_word(all.items[i]->foreign, word))
             fail(EXIT_USAGE, "there is no command \"%s\"; here that is `yard %s`: `yard %s --help` says more", word,

@@ -3,7 +3,9 @@
  */
 #include "driver.h"
 
-const char *const lane_kind_name[LANE_KINDS + 1] = {"compute", "upload", "download", "cpu", "disk", "report", "feed"};
+const char *const lane_kind_name[LANE_KINDS + 1] = {
+    [LANE_COMPUTE] = "compute", [LANE_UPLOAD] = "upload", [LANE_DOWNLOAD] = "download", [LANE_CPU] = "cpu",
+    [LANE_DISK] = "disk",       [LANE_REPORT] = "report", [LANE_FEED] = "feed"};
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 

@@ -74,8 +74,10 @@ int stage_of(const struct model *model, int unit);                   /* the stag
 int first_unit(const struct model *model, int stage);                /* stage n_stages(): the end of all units */
 const struct params *params_of(const struct model *model, int rank); /* the table of what that rank has */
 
-/* What is kept of a parameter: the tensors for each of these roles have the parameter's shape. */
-enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_ROLES, KEPT_GRADIENT = KEPT_ROLES };
+/* What is kept of a parameter: the tensors for each of these roles have the parameter's shape.  Checkpoints and
+ * snapshots store all roles but the gradient. */
+enum kept { KEPT_VALUE, KEPT_M, KEPT_V, KEPT_GRADIENT };
+enum { STORED_ROLES = KEPT_GRADIENT };
 bool is_shared_out(const struct mesh *mesh, enum kept role); /* does ZeRO keep it in shards? */
 
 /* The elements of a unit that a rank keeps for that role: its shard, or all. */

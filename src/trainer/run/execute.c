@@ -33,7 +33,7 @@ static void gather_waits(struct issue *issue)
         if (!flight)
             continue; /* it has ended */
         bool is_known = by_host || context == event_context(producer);
-        issue->wait_list[issue->n_wait++] = is_known ? flight->done : flight->foreign[context];
+        issue->wait_list[issue->n_wait++] = is_known ? flight->done : flight->in_context[context];
     }
 }
 

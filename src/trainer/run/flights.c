@@ -45,7 +45,7 @@ struct task_flight *begin_flight(struct list *list, const struct task *task, uin
     instances->issued++;
     struct lane_instances *lane_instances = &list->running->lane_instances[task->lane->index];
     struct instance *instance = nth_instance(lane_instances, lane_instances->given);
-    *flight = (struct task_flight){.iteration = iteration, .foreign = flight->foreign, .queued = now_ns()};
+    *flight = (struct task_flight){.iteration = iteration, .in_context = flight->in_context, .queued = now_ns()};
     instance->task_index = (uint32_t)task->index;
     instance->iteration = iteration;
     lane_instances->given++; /* comes last: the watchdog reads all that is given */
@@ -112,12 +112,12 @@ static _Noreturn void fail_with_first_failure(struct list *list)
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */
 
 /* Releases the events that stand for the end in other contexts. */
-static void release_foreign(cl_event *foreign, int n_contexts)
+static void release_events_of_contexts(cl_event *in_context, int n_contexts)
 {
     for (int i = 0; i < n_contexts; i++)
-        if (foreign[i]) {
-            CL(clReleaseEvent(foreign[i]));
-            foreign[i] = NULL;
+        if (in_context[i]) {
+            CL(clReleaseEvent(in_context[i]));
+            in_context[i] = NULL;
         }
 }
 
@@ -131,8 +131,8 @@ void retire_first(struct list *list, struct lane_instances *lane_instances)
     finish_flight(list, task, flight);
     pthread_mutex_lock(&flights_lock);
     lane_instances->last_end = MAX(lane_instances->last_end, flight->end);
-    if (flight->foreign)
-        release_foreign(flight->foreign, list->pool->machine->n_contexts);
+    if (flight->in_context)
+        release_events_of_contexts(flight->in_context, list->pool->machine->n_contexts);
     if (flight->work && flight->work != flight->done)
         CL(clReleaseEvent(flight->work));
     CL(clReleaseEvent(flight->done));

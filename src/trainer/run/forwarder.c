@@ -13,15 +13,15 @@ struct job *new_forwarded_job(const struct issue *issue, struct task_flight *fli
     return job;
 }
 
-void add_foreign_events(struct job *job)
+void add_events_of_contexts(struct job *job)
 {
     for (int c = 0; c < job->list->pool->machine->n_contexts; c++)
         if (job->task->notify >> c & 1)
-            job->flight->foreign[c] = add_user_event(job, c);
+            job->flight->in_context[c] = add_user_event(job, c);
 }
 
 void forward_end(struct job *job)
 {
-    add_foreign_events(job);
+    add_events_of_contexts(job);
     give_job(job->task->lane, FORWARDER, job);
 }

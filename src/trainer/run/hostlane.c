@@ -20,7 +20,7 @@ void run_host_task(struct job *job, cl_int status)
 
 void give_to_lane(struct job *job)
 {
-    add_foreign_events(job);
+    add_events_of_contexts(job);
     job->flight->done = add_user_event(job, event_context(job->task));
     give_job(job->task->lane, TASK_THREAD, job);
 }

@@ -56,7 +56,7 @@ static void free_running(struct list *list)
         if (running->task_instances[i].parked)
             CL(clReleaseEvent(running->task_instances[i].parked));
         for (int k = 0; k < MOST_IN_FLIGHT; k++)
-            free(running->task_instances[i].flights[k].foreign);
+            free(running->task_instances[i].flights[k].in_context);
     }
     free(running->task_instances);
     free(running->lane_instances);
@@ -95,7 +95,7 @@ static void make_running(struct list *list)
             task->extra.commands.compile(task);
         if (task->notify)
             for (size_t k = 0; k < MOST_IN_FLIGHT; k++)
-                running->task_instances[i].flights[k].foreign = allocate_each(machine->n_contexts, sizeof(cl_event));
+                running->task_instances[i].flights[k].in_context = allocate_each(machine->n_contexts, sizeof(cl_event));
     }
     for (int i = 0; i < running->n_lanes; i++)
         running->lane_instances[i].instances =

@@ -30,7 +30,7 @@ struct task_flight { /* an instance of a task, from when it is issued until it i
     cl_event work; /* the end of its commands */
     /* The event that other tasks wait for: `work`; for host tasks, and where there is a pacer, a user event. */
     cl_event done;
-    cl_event *foreign;            /* by context: a user event that stands for `done` there; NULL: no task waits there */
+    cl_event *in_context;         /* by context: a user event that stands for `done` there; NULL: no task waits there */
     uint64_t queued, start, end;  /* ns on the host's clock; for host tasks the lane's thread writes start and end */
     enum time_source time_source; /* where these times come from */
     uint64_t mark;                /* a number that one observer may keep with the instance */

@@ -37,7 +37,8 @@ struct task_instances {                         /* the instances of one task */
 struct task_flight *begin_flight(struct list *list, const struct task *task, uint32_t iteration);
 
 /* Call it when the instance has ended: takes its times, if nobody has written them, and calls note_end().  If the task
- * might have been skipped at the last moment, observers are told only now that it was issued; or nothing, if it was. */
+ * might have been skipped at the last moment, observers are told only now that it was issued.  If it was skipped, they
+ * are told nothing. */
 void finish_flight(struct list *list, const struct task *task, struct task_flight *flight);
 
 /* Call it when the task has run and its times are known: notes them for the iteration, and tells observers. */
@@ -165,7 +166,7 @@ void wait_for_threads(const struct machine *machine, enum thread_kind kind);
 struct job *new_forwarded_job(const struct issue *issue, struct task_flight *flight, job_function *when_ready);
 
 /* For each other context where tasks wait for this instance, the job is to complete a user event there. */
-void add_foreign_events(struct job *job);
+void add_events_of_contexts(struct job *job);
 
 /* Gives a forwarded job to the forwarder of its lane, with user events in the other contexts where tasks wait for the
  * instance. */

@@ -154,7 +154,7 @@ void link_behind(struct task *task, struct task *where);
 
 /* ---- after.c ----------------------------------------------------------------------------------------------------- */
 
-/* The values of a parameter of add_after(). */
+/* Which instance of the producer is waited for: add_after(). */
 enum step_waited { SAME_STEP, STEP_BEFORE };
 
 /* The consumer waits for the producer, of the same step or of the step before, and so do their slices, repeats and

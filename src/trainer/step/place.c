@@ -20,12 +20,16 @@
 #include "step_parts.h"
 #include "trainer/base/additions.h"
 
+/* The index of the device whose memory the arena is.  All arenas after those of the devices are the host's, one per
+ * context. */
+static int device_of_arena(const struct machine *machine, int arena) { return MIN(arena, machine->n_devices); }
+
 /* No placement of an arena takes less than the most that a list holds there. */
 static void raise_least_bytes(const struct machine *machine, const struct list *list, struct arena *arenas,
                               int n_arenas)
 {
     for (int k = 0; k < n_arenas; k++) {
-        int device = MIN(k, machine->n_devices); /* all arenas from this index on are the host's */
+        int device = device_of_arena(machine, k);
         arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
     }
 }
@@ -38,7 +42,7 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, int
     int host = machine->n_devices;
     for (int i = 0; i < n; i++) {
         struct arena *arena = &arenas[i];
-        arena->device = &machine->devices[MIN(i, host)];
+        arena->device = &machine->devices[device_of_arena(machine, i)];
         if (i > host) {
             const struct arena *before = arena - 1;
             arena->bytes_before = arena_bytes(before);

@@ -59,11 +59,10 @@ struct grid { /* an NDRange of OpenCL */
 /* ---- what it waits for ------------------------------------------------------------------------------------------- */
 
 enum edge_kind {
-    EDGE_DATA, /* both tasks touch one tensor, or the list says that one waits (enum gate, struct listed_wait) */
-    EDGE_REUSE /* the tasks touch two tensors that share bytes */
+    EDGE_DATA,  /* both tasks touch one tensor, or the list says that one waits (enum gate, struct listed_wait) */
+    EDGE_REUSE, /* the tasks touch two tensors that share bytes */
+    EDGE_KINDS
 };
-
-enum { EDGE_KINDS = EDGE_REUSE + 1 };
 
 struct edge {          /* it is in the list of its consumer, the task that waits */
     uint32_t producer; /* the producer's position in the list */

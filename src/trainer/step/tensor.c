@@ -1,8 +1,9 @@
 /* tensor.c - tensors, views and the pool that owns them. */
 #include "list.h"
 
-const char *const memory_class_name[MEM_CLASSES + 1] = {"parameters",  "gradients", "optimizer",
-                                                        "activations", "work",      "buffers"};
+const char *const memory_class_name[MEM_CLASSES + 1] = {
+    [MEM_PARAMETERS] = "parameters",   [MEM_GRADIENTS] = "gradients", [MEM_OPTIMIZER] = "optimizer",
+    [MEM_ACTIVATIONS] = "activations", [MEM_WORK] = "work",           [MEM_BUFFERS] = "buffers"};
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 

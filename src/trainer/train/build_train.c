@@ -16,7 +16,7 @@
  */
 #include "train_parts.h"
 
-struct train_build { /* the tapes of a step, and what its tasks are added with */
+struct step_tapes { /* the tapes of a step, and what its tasks are added with */
     struct trainer *trainer;
     struct builder *b;
     /* What each forward keeps for its backward, by micro-batch, stage, data-parallel rank and tensor-parallel rank:
@@ -25,20 +25,20 @@ struct train_build { /* the tapes of a step, and what its tasks are added with *
 };
 
 /* The tape of this stage, micro-batch and rank; NULL for stage -1, since no stage comes before the first one. */
-static struct tape *tape_at(const struct train_build *train_build, int stage, int micro, int dp_rank, int tp_rank)
+static struct tape *tape_at(const struct step_tapes *step_tapes, int stage, int micro, int dp_rank, int tp_rank)
 {
-    const struct mesh *mesh = &train_build->trainer->mesh;
+    const struct mesh *mesh = &step_tapes->trainer->mesh;
     if (stage < 0)
         return NULL;
     int i = (micro * n_stages(mesh) + stage) * mesh->dp + dp_rank;
-    return &train_build->tapes[i * mesh->tp + tp_rank];
+    return &step_tapes->tapes[i * mesh->tp + tp_rank];
 }
 
 /* How many tapes a stage has of a micro-batch.  They are side by side, and tape k is of tensor-parallel rank
  * k % tp. */
-static int count_tapes(const struct train_build *train_build)
+static int count_tapes(const struct step_tapes *step_tapes)
 {
-    return train_build->trainer->mesh.dp * train_build->trainer->mesh.tp;
+    return step_tapes->trainer->mesh.dp * step_tapes->trainer->mesh.tp;
 }
 
 /* The gradient group (--grad-groups) to which a micro-batch belongs. */
@@ -51,21 +51,21 @@ static int grad_group_of(const struct trainer *trainer, int micro)
 
 /* Adds the logits and losses of a data-parallel rank.  All its tensor-parallel ranks have the losses, and the first one
  * sums them up. */
-static void add_head(struct train_build *train_build, struct tensor *out, int micro, int dp_rank, int tp_rank)
+static void add_head(struct step_tapes *step_tapes, struct tensor *out, int micro, int dp_rank, int tp_rank)
 {
-    struct trainer *trainer = train_build->trainer;
+    struct trainer *trainer = step_tapes->trainer;
     const struct feed *feed = train_feed(trainer, micro, dp_rank);
-    struct tensor *logits = gpt_head(train_build->b, out);
+    struct tensor *logits = gpt_head(step_tapes->b, out);
     if (dp_rank == 0 && micro == 0 && tp_rank == 0)
         trainer->kept_logits = logits;
     struct tensor *total = tp_rank == 0 ? trainer->rank_losses[dp_rank] : NULL;
-    cross_entropy(train_build->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
+    cross_entropy(step_tapes->b, logits, &feed->on_last_stage[tp_rank], total, tokens_per_step(trainer));
 }
 
 /* Adds the forward of one stage and micro-batch on all data-parallel ranks. */
-static void add_forwards(struct train_build *train_build, int stage, int micro)
+static void add_forwards(struct step_tapes *step_tapes, int stage, int micro)
 {
-    struct trainer *trainer = train_build->trainer;
+    struct trainer *trainer = step_tapes->trainer;
     int dp = trainer->mesh.dp;
     size_t *begin = allocate_each(dp + 1, sizeof *begin);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
@@ -74,14 +74,14 @@ static void add_forwards(struct train_build *train_build, int stage, int micro)
         if (stage == 0)
             add_batch(trainer->train_list, feed, prepare_batch);
         for (int tp_rank = 0; tp_rank < trainer->mesh.tp; tp_rank++) {
-            begin_tp_rank(train_build->b, tp_rank);
-            struct tape *tape = tape_at(train_build, stage, micro, dp_rank, tp_rank);
-            const struct tape *before = tape_at(train_build, stage - 1, micro, dp_rank, tp_rank);
-            *tape = make_tape(train_build->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
-            forward_stage(train_build->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
+            begin_tp_rank(step_tapes->b, tp_rank);
+            struct tape *tape = tape_at(step_tapes, stage, micro, dp_rank, tp_rank);
+            const struct tape *before = tape_at(step_tapes, stage - 1, micro, dp_rank, tp_rank);
+            *tape = make_tape(step_tapes->b, dp_rank, stage, micro, grad_group_of(trainer, micro));
+            forward_stage(step_tapes->b, tape, stage, before, &feed->on_first_stage[tp_rank]);
             if (stage == n_stages(&trainer->mesh) - 1)
-                add_head(train_build, tape->out, micro, dp_rank, tp_rank);
-            end_tp_rank(train_build->b);
+                add_head(step_tapes, tape->out, micro, dp_rank, tp_rank);
+            end_tp_rank(step_tapes->b);
         }
     }
     begin[dp] = trainer->train_list->n;
@@ -92,31 +92,31 @@ static void add_forwards(struct train_build *train_build, int stage, int micro)
 /* ---- the backward ------------------------------------------------------------------------------------------------ */
 
 /* Adds the backward of a unit on all ranks. */
-static void add_unit_backward(struct train_build *train_build, const struct turn *turn, int unit)
+static void add_unit_backward(struct step_tapes *step_tapes, const struct turn *turn, int unit)
 {
-    struct tape *tapes = tape_at(train_build, turn->stage, turn->micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_build); k++) {
-        begin_tp_rank(train_build->b, k % train_build->trainer->mesh.tp);
-        on_tape(train_build->b, &tapes[k], ROLE_BACKWARD);
-        backward(train_build->b, unit, turn->computation);
-        end_tp_rank(train_build->b);
+    struct tape *tapes = tape_at(step_tapes, turn->stage, turn->micro, 0, 0);
+    for (int k = 0; k < count_tapes(step_tapes); k++) {
+        begin_tp_rank(step_tapes->b, k % step_tapes->trainer->mesh.tp);
+        on_tape(step_tapes->b, &tapes[k], ROLE_BACKWARD);
+        backward(step_tapes->b, unit, turn->computation);
+        end_tp_rank(step_tapes->b);
     }
 }
 
 /* Sends the gradients of the stage's inputs to the stage before. */
-static void send_gradients(struct train_build *train_build, int stage, int micro)
+static void send_gradients(struct step_tapes *step_tapes, int stage, int micro)
 {
-    struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
-    const struct tape *before = tape_at(train_build, stage - 1, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_build); k++)
-        send_gradient(train_build->b, &tapes[k], &before[k]);
+    struct tape *tapes = tape_at(step_tapes, stage, micro, 0, 0);
+    const struct tape *before = tape_at(step_tapes, stage - 1, micro, 0, 0);
+    for (int k = 0; k < count_tapes(step_tapes); k++)
+        send_gradient(step_tapes->b, &tapes[k], &before[k]);
 }
 
 /* Frees the tapes of a stage and micro-batch. */
-static void free_tapes(struct train_build *train_build, int stage, int micro)
+static void free_tapes(struct step_tapes *step_tapes, int stage, int micro)
 {
-    const struct tape *tapes = tape_at(train_build, stage, micro, 0, 0);
-    for (int k = 0; k < count_tapes(train_build); k++)
+    const struct tape *tapes = tape_at(step_tapes, stage, micro, 0, 0);
+    for (int k = 0; k < count_tapes(step_tapes); k++)
         free(tapes[k].ops);
 }
 
@@ -130,9 +130,9 @@ static void reduce_and_update(struct builder *b, int unit)
 /* Adds the backward of a stage and micro-batch.  In the step's last one, a unit's gradients are sent right after its
  * backward.  They are summed one unit later in the list, when all have arrived; or at once, where no other rank has
  * any. */
-static void add_backwards(struct train_build *train_build, const struct turn *turn)
+static void add_backwards(struct step_tapes *step_tapes, const struct turn *turn)
 {
-    const struct trainer *trainer = train_build->trainer;
+    const struct trainer *trainer = step_tapes->trainer;
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
@@ -141,23 +141,23 @@ static void add_backwards(struct train_build *train_build, const struct turn *tu
     bool ends_step = has_weights && micro == trainer->micros - 1;
     bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);
     for (int unit = end - 1; unit >= first; unit--) {
-        add_unit_backward(train_build, turn, unit);
+        add_unit_backward(step_tapes, turn, unit);
         if (ends_group)
-            end_grad_group(train_build->b, unit, grad_group);
+            end_grad_group(step_tapes->b, unit, grad_group);
         if (!ends_step)
             continue;
-        send_unit(train_build->b, unit);
+        send_unit(step_tapes->b, unit);
         if (is_alone)
-            reduce_and_update(train_build->b, unit);
+            reduce_and_update(step_tapes->b, unit);
         else if (unit < end - 1)
-            reduce_and_update(train_build->b, unit + 1);
+            reduce_and_update(step_tapes->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
-        send_gradients(train_build, stage, micro);
+        send_gradients(step_tapes, stage, micro);
     if (ends_step && !is_alone)
-        reduce_and_update(train_build->b, first);
+        reduce_and_update(step_tapes->b, first);
     if (has_weights)
-        free_tapes(train_build, stage, micro);
+        free_tapes(step_tapes, stage, micro);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
@@ -179,15 +179,16 @@ void build_train(struct trainer *trainer)
     struct builder b = make_builder(trainer->train_list, trainer->model, trainer->settings->kernels,
                                     trainer->micro_batch, trainer->seq_len);
     b.backward_wanted = true;
-    size_t count = (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct train_build train_build = {.trainer = trainer, .b = &b, .tapes = allocate(count, sizeof(struct tape))};
+    size_t n_tapes =
+        (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
+    struct step_tapes step_tapes = {.trainer = trainer, .b = &b, .tapes = allocate(n_tapes, sizeof(struct tape))};
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_loss_totals(trainer);
     for (size_t i = 0; i < n; i++) {
         if (turns[i].computation == FORWARD)
-            add_forwards(&train_build, turns[i].stage, turns[i].micro);
+            add_forwards(&step_tapes, turns[i].stage, turns[i].micro);
         else
-            add_backwards(&train_build, &turns[i]);
+            add_backwards(&step_tapes, &turns[i]);
         if (is_last_forward(trainer, &turns[i]) && !clips) {
             add_control(trainer);
             release_updates(&b, losses, trainer->rank_losses);
@@ -198,6 +199,6 @@ void build_train(struct trainer *trainer)
     add_update(&b, losses, trainer->rank_losses);
     add_report(trainer);
     end_build(&b);
-    free(train_build.tapes);
+    free(step_tapes.tapes);
     free(turns);
 }

@@ -76,8 +76,8 @@ static struct batch make_batch(struct trainer *trainer, struct device *device, i
         .shape = SHAPE((int64_t)elements),
     };
     struct tensor *all = new_tensor(trainer->pool, &form);
-    /* On the host it persists, so it shares its bytes with no other tensor.  If it did, the next batch could not be
-     * prepared before the tasks that touch the other tensor have ended. */
+    /* On the host it persists, so it shares its bytes with no other tensor.  If they were shared, the next batch could
+     * not be prepared before the tasks that touch the other tensor have ended. */
     all->persistent = device->is_host;
     return (struct batch){
         .all = all,

@@ -348,7 +348,8 @@ static double cause_ms(const json_t *lanes, const char *lane, const char *cause)
     return 0;
 }
 
-/* Records that overlap, that run before they are queued or can: their parts add up all the same. */
+/* Tasks whose records overlap, or that run before they are queued, or before they could: their parts add up all the
+ * same. */
 TEST(causes_of_absurd_records_add_up)
 {
     uint64_t all[CAUSES] = {0};

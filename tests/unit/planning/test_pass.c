@@ -25,7 +25,7 @@ static struct state train_with(const char *words, int64_t delays)
     struct settings *settings = parse_words(words);
     settings->serial = delays < 0;
     settings->demands.draw_seed = delays;
-    pace_options.delay_seed = delays;
+    asked_pace.delay_seed = delays;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     for (const struct pass_report *report = reports_of(trainer).items;
          report < reports_of(trainer).items + reports_of(trainer).n; report++) {
@@ -112,8 +112,8 @@ static struct trainer *plan_recompute(enum recompute how)
 {
     struct settings *settings =
         parse_words("--layers 4 --heads 2 --channels 32 --seq-len 64 --batch 2 --micro-batch 1");
-    predict_options.hardware = write_hardware("recompute.txt", &plausible_speeds);
-    recompute_options.mode = how;
+    asked_predict.hardware = write_hardware("recompute.txt", &plausible_speeds);
+    asked_recompute.mode = how;
     return plan_training(settings, LIST_TRAIN);
 }
 
@@ -161,7 +161,7 @@ TEST(recompute_keeps_less_as_predicted)
         free_simulation(simulation);
         free_trainer(trainer);
         struct settings *settings = parse_words(TINY "--layers 4 --seq-len 64 -d 0:0");
-        recompute_options.mode = how[i];
+        asked_recompute.mode = how[i];
         trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
         allocated[i] = trainer->machine->allocated;
         assert_at_most(trainer->train_list->peak_total[0], allocated[i]);
@@ -281,9 +281,9 @@ TEST(recompute_takes_lists_that_no_model_has)
                            lists[i].tasks);
         struct values *values = hash_values(list);
         size_t n, before = list->n;
-        recompute_options.mode = RECOMPUTE_FULL;
+        asked_recompute.mode = RECOMPUTE_FULL;
         struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
-        recompute_options.mode = RECOMPUTE_OFF;
+        asked_recompute.mode = RECOMPUTE_OFF;
         finish_list(list);
         struct problem *problem = verify_list(list, values);
         if (problem || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))

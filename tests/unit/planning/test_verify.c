@@ -608,7 +608,7 @@ TEST(verify_sees_the_end_of_a_slab)
     must(finish_lists(journey.pool, &journey.list, 1));
     expect_sound("the list", journey.list, NULL);
     journey.p->address = journey.p->device->slabs[0].bytes - journey.p->bytes / 2;
-    expect_wrong("journey", verify_list(journey.list, NULL), "tensor p ends behind its slab");
+    expect_wrong("journey", verify_list(journey.list, NULL), "tensor p extends past the end of its slab");
     end_journey(&journey);
 }
 

@@ -90,7 +90,7 @@ static struct state train_on(const char *mesh, const char *how, bool timed, size
 {
     struct settings *settings =
         parse_words(lasting("--model tiny --layers 3 --seq-len 16 --gemm own %s %s", mesh, how));
-    predict_options.hardware = timed ? "data/hardware/workstation.txt" : NULL;
+    asked_predict.hardware = timed ? "data/hardware/workstation.txt" : NULL;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     run_steps(trainer, 1, STEPS);
     struct state state = read_whole_state(trainer);

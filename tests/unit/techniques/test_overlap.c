@@ -214,9 +214,9 @@ static double plan_instance(const struct instance *instance, struct pass_report 
     struct list *list = list_with_updates(instance, 0, false);
     struct values *values = hash_values(list);
     size_t n;
-    overlap_options.mode = OVERLAP_PLAN;
+    asked_overlap.mode = OVERLAP_PLAN;
     *reports = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
-    overlap_options.mode = OVERLAP_OFF;
+    asked_overlap.mode = OVERLAP_OFF;
     finish_list(list);
     expect_sound("after the pass", list, values);
     struct simulation *simulation = must_simulate(list, NULL);
@@ -509,7 +509,7 @@ TEST(a_layer_is_released_by_its_last_gradient)
 TEST(what_updates_share_goes_down_once)
 {
     struct settings *settings = parse_words("--model tiny --overlap all-cpu");
-    predict_options.hardware = "data/hardware/server.txt";
+    asked_predict.hardware = "data/hardware/server.txt";
     struct trainer *trainer = plan_training(settings, LIST_TRAIN);
     size_t downloads = 0;
     for (size_t i = 0; i < trainer->train_list->n; i++) {
@@ -674,8 +674,8 @@ static struct sides_given train_choosing(const char *words, bool serial, int64_t
     struct sides_given made = {0, 0, 0};
     settings->serial = serial;
     settings->demands.draw_seed = delay_seed;
-    pace_options.delay_seed = delay_seed;
-    predict_options.hardware = "data/hardware/workstation.txt";
+    asked_pace.delay_seed = delay_seed;
+    asked_predict.hardware = "data/hardware/workstation.txt";
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     for (uint32_t k = 0; k < 2; k++) {
         run_steps(trainer, 2 * k + 1, 2 * k + 2);
@@ -743,7 +743,7 @@ TEST(sides_are_chosen_when_gradients_are_there)
     for (size_t i = 0; i < COUNT(mesh); i++) {
         char *words = lasting("--model tiny --clip 0 --overlap local %s", mesh[i]);
         struct settings *settings = parse_words(words);
-        predict_options.hardware = "data/hardware/server.txt";
+        asked_predict.hardware = "data/hardware/server.txt";
         struct trainer *trainer = plan_training(settings, LIST_TRAIN);
         size_t choices = 0;
         for (size_t k = 0; k < trainer->train_list->n; k++)

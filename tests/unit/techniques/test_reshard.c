@@ -204,7 +204,7 @@ TEST(resharded_and_back_is_the_same)
         struct checkpoint *checkpoint = open_checkpoint(cut);
         expect_state(checkpoint, i);
         for (size_t t = 0; t < checkpoint->cut->n; t++)
-            bytes += 4 * tensor_elements(&checkpoint->cut->tensors[t]);
+            bytes += ELEMENT_BYTES * tensor_elements(&checkpoint->cut->tensors[t]);
         assert_int_equal(there, bytes);
         assert_int_equal(back, bytes);
         expect_same_folders(first, again);
@@ -359,11 +359,11 @@ TEST(damage_in_the_last_window_is_noticed)
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     const struct piece *piece = &cut->cut->tensors[0].pieces[0];
-    assert_above(4 * piece_elements(piece), 600000); /* more than two windows */
+    assert_above(ELEMENT_BYTES * piece_elements(piece), 600000); /* more than two windows */
     char *file = rank_file(cut, piece->rank);
     size_t size;
     char *bytes = read_whole(file, &size);
-    bytes[piece->file_offset + 4 * piece_elements(piece) - 1] ^= 1;
+    bytes[piece->file_offset + ELEMENT_BYTES * piece_elements(piece) - 1] ^= 1;
     overwrite(file, bytes, size);
     struct problem *problem = verify_tensor(cut, 0);
     assert_non_null(problem);

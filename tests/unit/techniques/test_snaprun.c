@@ -324,7 +324,7 @@ LONG_TEST(paced_runs_store_what_was_planned)
     enum { PACED = 4 };
     const char *file = new_file("paced.snap"), *hardware = write_file("slow.txt", slow_disk, sizeof slow_disk - 1);
     struct settings *settings = parse_words(lasting(TINY "%s --snapshot %s --pace %s", kinds[0].words, file, hardware));
-    pace_options.scale = 6000;
+    asked_pace.scale = 6000;
     struct trainer *trainer = open_training(settings, LIST_TRAIN);
     char *expected = foretold(trainer, PACED), *found = copy_string("");
     struct commit_times *commits;

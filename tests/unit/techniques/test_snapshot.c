@@ -515,8 +515,8 @@ static struct trainer *plan_both_sides(void)
 {
     struct settings *settings =
         parse_words("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
-    predict_options.hardware = "data/hardware/laptop.txt";
-    predict_options.simulate = true;
+    asked_predict.hardware = "data/hardware/laptop.txt";
+    asked_predict.simulate = true;
     return plan_training(settings, LIST_TRAIN);
 }
 
@@ -603,10 +603,13 @@ TEST(no_lane_has_snapshots_and_other_copies)
     assert_above(downs, 0);
 }
 
-/* Updates that move to the host in slices: each slice goes to its own place in the unit's buffer. */
+/* Updates that move to the host in slices: each slice goes to its own place in the unit's buffer.  If two went to one
+ * place, the command would fail, since plan() gives it --verify. */
 TEST(slices_of_an_update_have_places_of_their_own)
 {
-    plan("--model gpt2 --micro-batch 1 --hardware data/hardware/server.txt --overlap all-cpu --snapshot x");
+    json_t *json =
+        plan("--model gpt2 --micro-batch 1 --hardware data/hardware/server.txt --overlap all-cpu --snapshot x");
+    assert_string_equal(text_at(report_of(json), "pass"), "snapshot");
 }
 
 /* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way

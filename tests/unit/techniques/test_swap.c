@@ -164,9 +164,9 @@ TEST(copies_of_a_swap_hide_where_there_is_time)
 static size_t expect_needed(struct list *list)
 {
     size_t n, i, repeats = 0;
-    swap_options = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
+    asked_swap = (struct swap_options){SWAP_AUTO, 1u << MEM_ACTIVATIONS};
     struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
-    swap_options.mode = SWAP_OFF;
+    asked_swap.mode = SWAP_OFF;
     struct forecast forecast = forecast_list(list, NULL);
     json_t *move;
     json_array_foreach(json_object_get(report[0].fields, "moves"), i, move)

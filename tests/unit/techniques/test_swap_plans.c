@@ -113,9 +113,9 @@ static double planned_period(struct list *list, unsigned classes)
 {
     struct values *values = hash_values(list);
     size_t n;
-    swap_options = (struct swap_options){SWAP_AUTO, classes};
+    asked_swap = (struct swap_options){SWAP_AUTO, classes};
     struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
-    swap_options.mode = SWAP_OFF;
+    asked_swap.mode = SWAP_OFF;
     double period = number_at(report[0].fields, "period_ms") / 1e3;
     finish_list(list);
     expect_sound("the list", list, values);

@@ -209,7 +209,7 @@ TEST(work_space_is_what_clblast_asks_for)
     settings->data.path = NULL;
     settings->vocab = 50257;
     struct trainer *here = plan_training(settings, LIST_TRAIN);
-    predict_options.hardware = "data/hardware/server.txt";
+    asked_predict.hardware = "data/hardware/server.txt";
     struct trainer *paper = plan_training(settings, LIST_TRAIN);
     size_t seen = 0;
     assert_int_equal(here->train_list->n, paper->train_list->n);

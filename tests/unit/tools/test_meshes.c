@@ -44,7 +44,7 @@ static const struct {
 static struct mesh_search new_search(const char *words, int devices)
 {
     struct mesh_search search = make_mesh_search(parse_words(words), devices);
-    proof_options.verify = false;
+    asked_proof.verify = false;
     return search;
 }
 
@@ -189,7 +189,7 @@ static struct mesh_outcome plan_words(const char *words)
 {
     struct problem *problem;
     struct settings *settings = parse_words(words);
-    proof_options.verify = false;
+    asked_proof.verify = false;
     struct trainer *trainer = try_to_plan(settings, LIST_TRAIN, &problem);
     struct mesh_outcome outcome = {.seconds = INFINITY, .bytes = INFINITY};
     free(problem);

@@ -1,8 +1,8 @@
-/* verify.h - the parts of verify_list(), in two files: verify.c proves values and order, verify_places.c where tensors
- * lie.  Each part returns NULL, or the first violation.
+/* proof_parts.h - what the files of this folder share: the parts of verify_list().  verify.c proves values and order,
+ * verify_places.c where tensors lie.  Each part returns NULL, or the first violation.
  */
-#ifndef VERIFY_H
-#define VERIFY_H
+#ifndef PROOF_PARTS_H
+#define PROOF_PARTS_H
 
 #include "trainer/step/list.h"
 
