@@ -23,7 +23,7 @@
  * Where the vocabulary is cut, a device has the rows of words `first` .. first+V-1, and other words give zeros.  One of
  * the devices adds the positions (adds_position).  The sum over all devices is then x to the bit.
  *
- * embed() of src/trainer/model/ops.c, and its gradient there, launch these kernels.
+ * embed() of src/trainer/model/embedding.c, and its gradient there, launch these kernels.
  */
 
 /* One work-group per token n. */

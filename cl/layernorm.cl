@@ -19,7 +19,7 @@
  *
  * These two sum over the tokens, down the columns, and each column is a chain (common.cl, "sums in order").
  *
- * Rows are tokens.  layernorm() of src/trainer/model/ops.c, and its gradients there, launch these kernels.
+ * Rows are tokens.  layernorm() of src/trainer/model/layernorm.c, and its gradients there, launch these kernels.
  */
 
 #define LAYERNORM_EPS 1e-5f

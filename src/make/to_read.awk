@@ -15,15 +15,13 @@
 #
 # The middle cell says what can wait.  Of a .c or .cl file all else is to be read.  Of a header it is the comment at its
 # top, and the types, tables and macros, each with the comment above it; headings, and declarations of functions, are
-# for looking up.  The cell has names and sections, each with a comma between it and the next:
+# for looking up.  The cell has names and headings, each with a comma between it and the next:
 #
 #     `name()`                     a function or macro, from the comment above it to its end
 #     `struct name`, `enum name`   a type
 #     `name[]`                     a table
 #     `name`                       a type of functions, a variable or a constant
-#     section *links*              what stands below the heading `---- links ----`, up to the next heading, or the
-#                                  file's end; within a struct or an enum up to the next heading there, or its end.
-#                                  Of a heading with a comma or a colon the words before it are enough
+#     *bytes that are held*        the fields of a struct below that heading, up to the next heading, or its end
 #
 # "all but" before them says that all else can wait.  A row without a number goes on in the row below it, whose first
 # cell is empty.  The spine names a file once.
@@ -131,32 +129,16 @@ function with_comment(i) {
     return i
 }
 
-# ---- sections --------------------------------------------------------------------------------------------------------
+# ---- headings --------------------------------------------------------------------------------------------------------
 
-function is_heading(i) { # of a section of a file, or of a struct
+function is_heading(i) { # of a part of a file, or of fields of a struct
     return line[i] ~ /^ *\/\* -+ .* -+ \*\/$/
 }
 
-function indent_of(i) {
-    match(line[i], /^ */)
-    return RLENGTH
-}
-
-# Is line i a heading with these words, or one that has them before a comma or a colon?
-function is_heading_of(i, words,   text, next_sign) {
-    if (!is_heading(i))
-        return 0
-    text = line[i]
-    sub(/^ *\/\* -+ /, "", text)
-    sub(/ -+ \*\/$/, "", text)
-    next_sign = substr(text, length(words) + 1, 1)
-    return index(text, words) == 1 && (next_sign == "" || next_sign == "," || next_sign == ":")
-}
-
-# The line of the heading; 0: there is none, or several.
+# The line of that heading in a struct; 0: there is none, or several.
 function find_heading(words,   i, found_at, n_found) {
     for (i = 1; i <= n; i++) {
-        if (is_heading_of(i, words)) {
+        if (line[i] == "    /* ---- " words " ---- */") {
             found_at = i
             n_found++
         }
@@ -164,15 +146,11 @@ function find_heading(words,   i, found_at, n_found) {
     return n_found == 1 ? found_at : 0
 }
 
-# The last line of the section whose heading is line i.
-function end_of_section(i,   indent) {
-    indent = indent_of(i)
-    for (i++; i <= n; i++) {
-        if (is_heading(i) && indent_of(i) == indent)
+# The last line of the fields below the heading in line i.
+function end_of_fields(i) {
+    for (i++; i <= n; i++)
+        if (is_heading(i) || line[i] ~ /^}/)
             return i - 1
-        if (indent && line[i] ~ /^}/)
-            return i - 1
-    }
     return n
 }
 
@@ -223,7 +201,7 @@ function name_lines(begin, end,   i, sum) {
     return sum
 }
 
-# Names what an item of a cell names: "`name()`" or "*section*".
+# Names what an item of a cell names: "`name()`" or "*heading*".
 function name_item(item,   words, begin, end) {
     words = substr(item, 2, length(item) - 2)
     if (item ~ /^`/) {
@@ -232,7 +210,7 @@ function name_item(item,   words, begin, end) {
         begin = begin ? with_comment(begin) : 0
     } else {
         begin = find_heading(words)
-        end = begin ? end_of_section(begin) : 0
+        end = begin ? end_of_fields(begin) : 0
     }
     if (!begin)
         wrong(file " has no " item ", or several")
@@ -244,7 +222,7 @@ function name_item(item,   words, begin, end) {
 function name_items(cell_text,   text) {
     text = cell_text
     sub(/^all but /, "", text)
-    while (match(text, /^(, )?(sections? )?(`[^`]+`|\*[^*]+\*)/)) {
+    while (match(text, /^(, )?(`[^`]+`|\*[^*]+\*)/)) {
         cell_text = substr(text, RSTART, RLENGTH)
         text = substr(text, RLENGTH + 1)
         sub(/^[^`*]*/, "", cell_text)

@@ -12,10 +12,11 @@
  * one slab; it never lies in two, and the slab itself is never given to a kernel.  The host's slabs are pinned, each by
  * one context.
  *
- *     device.h    devices and their lanes, memory        machine.c, lanes.c; slabs.c
+ *     device_facts.h                                     what devices are like; links; purposes of lanes
+ *     device.h    devices and their lanes, memory        machine.c, device.c; lanes.c, purposes.c, links.c; slabs.c
  *                 what is told of them                   describe.c
  *                 the devices of -d                      selection.c, read_device.c
- *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, cache.c
+ *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, kernel_source.c, cache.c
  *                 limits of memory, clocks               limits.c; device_clock.c
  */
 #ifndef DEVICE_H
@@ -28,8 +29,7 @@
 #include <CL/cl.h>
 #endif
 
-#include "trainer/base/base.h"
-#include "trainer/base/lane.h"
+#include "device_facts.h"
 
 /* ---- memory and contexts ----------------------------------------------------------------------------------------- */
 
@@ -88,76 +88,6 @@ struct lane {
     struct host_thread **threads; /* an array of the folder run/, by enum thread_kind; NULL: none has been started */
 };
 
-/* ---- purposes of lanes ------------------------------------------------------------------------------------------- */
-
-/* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
- * has lanes of its own (lane_for()).  Other folders define further words. */
-#define FOR_ALL ""            /* a standard lane: batches up, results down */
-#define FOR_NOTHING "nothing" /* a step file's lane without tasks yet: the first purpose in need gets it */
-#define FOR_MOVES "moves"     /* copies of gradients and parameters between devices, up; down: FOR_ALL */
-
-/* ---- links ------------------------------------------------------------------------------------------------------- */
-
-/* A connection between the host and some devices in one direction, which all copies on it share.  Only described
- * machines have links. */
-enum direction { LINK_UP, LINK_DOWN, DIRECTIONS }; /* up: host to device */
-extern const enum lane_kind lane_of_direction[DIRECTIONS];
-
-struct link {
-    int index;         /* its place in machine->links */
-    double rate;       /* bytes/s, which the copies on it share */
-    double latency;    /* s from a copy's start until its bytes are on the link */
-    double queue_rate; /* the most bytes/s that one queue reaches; 0: the whole rate */
-    int max_lanes;     /* the most lanes of one device that may use it; 0: any number */
-};
-
-/* ---- parts of struct device, a subject each ---------------------------------------------------------------------- */
-
-enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */
-
-/* In which shape kernels are compiled for a device and launched on it. */
-struct kernel_shape {
-    unsigned vector;                  /* floats per vector, VEC in the kernels: bits depend on it */
-    unsigned work_group;              /* work-items per row: WG in the kernels, 1 on CPUs */
-    bool one_item;                    /* one work-item computes a whole row, as on CPUs with vectors */
-    bool forced;                      /* YARD_VEC or YARD_WG, which tests use, have set the shape */
-    unsigned tile_rows, tile_vectors; /* register tile of the GEMM: ROWS, COLS in gemm.cl */
-    size_t most_items;                /* the most work-items of a work-group; 0: not known (a described device) */
-    size_t local_memory;              /* bytes that a work-group may share */
-};
-
-enum { SHORT_LOOPS = 65535 }; /* rounds in all after which llvmpipe ends a work-item's loops */
-
-/* How a device differs from others in what its driver does. */
-struct quirks {
-    bool correct_divide; /* it rounds divisions and square roots correctly */
-    bool needs_waiter;   /* PoCL's basic device: a command runs in the thread that waits for it, and not before */
-    bool short_loops;    /* llvmpipe: a work-item's loops end after SHORT_LOOPS rounds in all, without an error */
-};
-
-/* A device's clock against the host's.  It is measured anew from time to time (device_clock.c), while threads of lanes
- * may ask for times. */
-struct device_clock {
-    _Atomic int64_t offset; /* host clock = device clock + offset, ns */
-    _Atomic uint64_t step;  /* the resolution of the device's clock, ns */
-    _Atomic bool valid;     /* false: the driver's times cannot be used */
-};
-
-/* Where the times of a command come from. */
-enum time_source {
-    TIMES_TRUE,        /* the driver tells them */
-    TIMES_MISSING,     /* the driver gives none, or impossible ones: start and end are `queued` and `seen` */
-    TIMES_STEPPED_BACK /* the command seems to begin before *driver_end: its start is that time */
-};
-
-/* What a file says of a device that is only described: one of a step file, or of other hardware.  Zeros elsewhere. */
-struct description {
-    bool by_hand;                   /* a step file describes it: all its bytes are for tensors, there are no guards */
-    bool shares_bytes;              /* tensors share bytes even if there is room for all at once (step files) */
-    struct link *links[DIRECTIONS]; /* what its copies share; NULL: they take no time of their own */
-    struct link *disk;              /* the host's: the link that copies on its disk lanes share, or NULL */
-};
-
 /* ---- devices and the machine ------------------------------------------------------------------------------------- */
 
 enum { MOST_DEVICES = 16 };
@@ -188,7 +118,7 @@ struct device {
 
     struct kernel_shape shape;
 
-    /* ---- what its driver, or a file, says of it ---- */
+    /* ---- what is told of it ---- */
 
     bool is_logical;   /* it is a logical device, which shares its cores with others */
     cl_device_id root; /* the device that a sub-device was cut from, else the same as cl */
@@ -196,15 +126,6 @@ struct device {
     struct quirks quirks;
     struct device_clock clock;
     struct description described;
-};
-
-/* What open_machine() is asked for. */
-struct machine_options {
-    const char *devices;               /* the -d text; NULL: the first GPU, else the first device */
-    size_t device_memory, host_memory; /* budgets in bytes; 0: all that the device may use */
-    bool profiling;                    /* queues carry timestamps */
-    bool separate;                     /* a context for each device, as GPUs have: moves are staged through the host */
-    unsigned vector; /* floats per vector in all kernels, not more than a device has; 0: as many as each device has */
 };
 
 struct machine {
@@ -217,7 +138,7 @@ struct machine {
     int n_lanes;
     size_t cap_lanes;
 
-    /* ---- what was asked for, and machines that are only described ---- */
+    /* ---- machines that are only described ---- */
 
     struct link **links; /* only a described machine has links */
     int n_links;
@@ -227,7 +148,7 @@ struct machine {
     size_t allocated;               /* bytes of all slabs, guards included */
 };
 
-/* ---- machine.c --------------------------------------------------------------------------------------------------- */
+/* ---- machine.c, device.c ----------------------------------------------------------------------------------------- */
 
 /* Opens devices, contexts and queues; close_machine() closes them.  Ends the program with a sentence, with
  * EXIT_NO_DEVICE or EXIT_USAGE, where that fails. */
@@ -271,7 +192,7 @@ unsigned own_vector_width(cl_device_id id);
 
 void choose_tile(struct device *device); /* sets the rows and vectors of a register tile, by shape.vector */
 
-/* ---- lanes.c: lanes and links ------------------------------------------------------------------------------------ */
+/* ---- lanes.c, purposes.c, links.c -------------------------------------------------------------------------------- */
 
 /* The nth lane of a kind on a device, from 0; NULL: it has none. */
 struct lane *lane_of(const struct device *device, enum lane_kind kind, int nth);

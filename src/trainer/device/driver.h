@@ -51,6 +51,13 @@ void check_kernel_cache(cl_platform_id platform, enum exit_code code);
  * reason, else with EXIT_NO_DEVICE. */
 _Noreturn void fail_without_device(const cl_platform_id *platforms, cl_uint n, enum exit_code code);
 
+/* ---- kernel_source.c --------------------------------------------------------------------------------------------- */
+
+/* The text of cl/<file>; *path becomes the path that it came from.  The file is taken from the folder YARD_KERNELS if
+ * that is set, else from ./cl, else from the folder cl beside the binary, else from the binary itself.  The caller
+ * frees both. */
+char *kernel_source(const char *file, char **path);
+
 /* ---- kernels.c --------------------------------------------------------------------------------------------------- */
 
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in

@@ -59,7 +59,7 @@ struct tape {
     struct tensor *out; /* the residual stream as it leaves */
 };
 
-/* ---- build.c: the builder ---------------------------------------------------------------------------------------- */
+/* ---- build.c, builder.c: the builder ----------------------------------------------------------------------------- */
 
 struct reduction {         /* a unit's gradient, or a tensor-parallel rank's part of it, on all data-parallel ranks */
     struct tensor **parts; /* from send_unit() to reduce_unit(): what is to be summed, see add_reduce_moves() */
@@ -91,7 +91,9 @@ struct builder {
     struct tensor *partials;      /* the norm's block sums */
     bool released;                /* release_updates() has been called */
 
-    /* ---- tensor parallelism: where the ranks of a group have met so far (tp_ranks.c) ---- */
+    /* ---- tensor parallelism ---- */
+
+    /* where the ranks of a group have met so far: tp_ranks.c */
     int tp_rank;            /* set by on_rank(): the rank's tensor-parallel coordinate */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;
@@ -111,6 +113,8 @@ void begin_unit(struct builder *b, int unit);
 void end_unit(struct builder *b);  /* the tasks that follow are of no layer */
 void end_build(struct builder *b); /* the list is complete: frees the builder's arrays */
 
+/* ---- engines.c --------------------------------------------------------------------------------------------------- */
+
 /* May --gemm own be used on the device?  Not on a GPU, which would compute one work-item at a time. */
 bool has_own_products(const struct device *device);
 
@@ -118,7 +122,7 @@ bool has_own_products(const struct device *device);
  * the program (EXIT_USAGE) if the wanted one cannot be used there. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);
 
-/* ---- build.c: adding tasks --------------------------------------------------------------------------------------- */
+/* ---- build.c, builder.c: adding tasks ---------------------------------------------------------------------------- */
 
 /* Adds a kernel task on the device's compute lane.  The last arguments, of kernel_args.h, are those of the
  * kernel, in its order: a line for what it writes, one for what it reads, one for sizes. */

@@ -11,7 +11,7 @@
  *     build.h      the builder, the tape                     build.c, tp_ranks.c
  *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, loss.c; gemm.c
  *     pipeline.h   the order of micro-batches                pipeline.c; stage.c
- *     model.h      a model on its devices                    model.c, replica.c
+ *     model.h      a model on its devices                    model.c, replica.c, rank_share.c
  *                  its values                                init.c, param_values.c
  *                  its layers                                layers.c
  *                  its optimizer                             reduce.c, norm.c, optimizer.c, shards.c
@@ -26,7 +26,7 @@
 #include "params.h"    /* brings: config, param, unit, params, weight */
 #include "pipeline.h"  /* brings: pipeline, turn */
 
-/* ---- a model, and a rank's part of it on its device: model.c, replica.c ------------------------------------------ */
+/* ---- a model, and a rank's part of it: model.c, replica.c, rank_share.c ------------------------------------------ */
 
 /* A rank has the units of its own stages only.  For all other units the tensors in these arrays are NULL. */
 struct replica {
@@ -94,7 +94,7 @@ struct tensor *tensor_of(const struct replica *replica, int unit, enum kept role
 void write_param(struct model *model, int param, enum kept role, const float *values);
 void read_param(struct model *model, int param, enum kept role, float *values);
 
-/* ---- init.c: random first values --------------------------------------------------------------------------------- */
+/* ---- init.c: random first values; finite_params.c ---------------------------------------------------------------- */
 
 /* Draws all values as GPT-2's first values are; they depend only on the seed and the sizes, not on the mesh. */
 void init_random(struct model *model, uint64_t seed);

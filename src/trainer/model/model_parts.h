@@ -6,7 +6,7 @@
 
 #include "model.h"
 
-/* ---- replica.c --------------------------------------------------------------------------------------------------- */
+/* ---- replica.c, rank_share.c ------------------------------------------------------------------------------------- */
 
 /* A tensor that the replica keeps from step to step. */
 struct tensor *new_kept(struct model *model, const struct replica *replica, enum memory_class class, const char *name,
@@ -49,7 +49,7 @@ struct range shard_at(const struct builder *b, struct coordinates at);
 
 struct reduction *reduction_of(const struct builder *b, int unit, int tp_rank);
 
-/* ---- norm.c ------------------------------------------------------------------------------------------------------ */
+/* ---- norm.c, norm_blocks.c --------------------------------------------------------------------------------------- */
 
 /* Makes the tensor of all block sums, and moves all losses to the norm's rank. */
 void begin_norm(struct builder *b, struct tensor *losses, struct tensor *const *rank_losses);

@@ -10,7 +10,7 @@
 #include "build.h"
 #include "cl/shared.h" /* brings: gemm_start, gemm_causal */
 
-/* ---- ops.c: the operations, each with its backward --------------------------------------------------------------- */
+/* ---- ops.c, embedding.c, layernorm.c: the operations, each with its backward ------------------------------------- */
 
 /* A micro-batch, on a device or on the host: views of one tensor of int32, which is uploaded at once. */
 struct batch {

@@ -48,49 +48,6 @@ static const struct param_row final_rows[] = {
     {.name = "ln_f.bias", .llmc = 15, .shape = {SIZE_C}},
 };
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
-
-bool same_sizes(const struct config *a, const struct config *b)
-{
-    return a->layers == b->layers && a->heads == b->heads && a->channels == b->channels && a->seq_len == b->seq_len &&
-           a->vocab == b->vocab && a->tied == b->tied;
-}
-
-const char *describe_sizes(char out[SIZES_BYTES], const struct config *config)
-{
-    snprintf(out, SIZES_BYTES, "%d layers, %d heads, %d channels, seq-len %d, vocabulary %d, %s head", config->layers,
-             config->heads, config->channels, config->seq_len, config->vocab, config->tied ? "tied" : "untied");
-    return out;
-}
-
-void check_config(const struct config *config)
-{
-    char sizes[SIZES_BYTES];
-    if (config->layers < 1 || config->heads < 1 || config->channels < 1 || config->seq_len < 1 || config->vocab < 1)
-        fail(EXIT_USAGE, "a model needs at least 1 layer, head, channel, position and token; got %s",
-             describe_sizes(sizes, config));
-    if (config->layers > MOST_LAYERS)
-        fail(EXIT_USAGE, "%d layers are more than the %d that a model may have", config->layers, MOST_LAYERS);
-    if (config->channels % config->heads)
-        fail(EXIT_USAGE, "--channels %d is not a multiple of --heads %d: change one, since heads take equal parts",
-             config->channels, config->heads);
-    double layer = 13.0 * config->channels * config->channels;
-    double ends = ((double)padded_vocab(config->vocab) + config->seq_len) * config->channels;
-    if (layer > INT32_MAX || ends > INT32_MAX)
-        fail(EXIT_USAGE,
-             "a layer of %.1f or an embedding of %.1f billion parameters is beyond this program, which counts them in "
-             "31 bits: use fewer --channels",
-             layer / 1e9, ends / 1e9);
-}
-
-/* As in llm.c, the head may have rows of zeros after those of its words, up to a whole tile of any GPU's product:
- * without them CLBlast copies the logits.  Only a large vocabulary has them, of which they are less than 1 %. */
-int64_t padded_vocab(int64_t words)
-{
-    int64_t rows = (int64_t)round_up((size_t)words, 128);
-    return 100 * (rows - words) < words ? rows : words;
-}
-
 /* ---- a parameter, and its place ---------------------------------------------------------------------------------- */
 
 /* Turns a whole parameter into the part of one of tp ranks. */
@@ -200,69 +157,4 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     for (int i = 0; i < params->n_units; i++)
         lay_out_unit(params, &params->units[i], tp_rank, mesh->tp);
     return params;
-}
-
-/* ---- what is asked of the table ---------------------------------------------------------------------------------- */
-
-struct problem *tp_problem(const struct config *config, const struct mesh *mesh)
-{
-    int most = MIN(config->heads, config->vocab);
-    if (mesh->tp <= most)
-        return NULL;
-    return new_problem(EXIT_USAGE, "tp=%d cuts the model by heads and words, of which it has %d and %d: use tp=%d",
-                       mesh->tp, config->heads, config->vocab, most);
-}
-
-void free_params(struct params *params)
-{
-    free(params->items);
-    free(params->units);
-    free(params);
-}
-
-int layer_of_unit(const struct params *params, int unit)
-{
-    bool is_layer = unit > 0 && unit < params->n_units - 1;
-    return is_layer ? unit - 1 : NONE;
-}
-
-size_t param_elements(const struct param *param) { return (size_t)(param->shape[0] * param->shape[1]); }
-
-void shape_in_file(const struct param *param, int64_t shape[2])
-{
-    shape[0] = param->conv1d ? param->shape[1] : param->shape[0];
-    shape[1] = param->conv1d ? param->shape[0] : param->shape[1];
-}
-
-float *transpose_conv1d(const struct param *param, float *values, enum layout_change change)
-{
-    bool for_file = change == OURS_TO_FILE;
-    if (!param->conv1d)
-        return values;
-    int64_t rows = for_file ? param->shape[0] : param->shape[1]; /* rows of `values` */
-    int64_t columns = for_file ? param->shape[1] : param->shape[0];
-    float *turned = allocate(param_elements(param), sizeof *turned);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++)
-            turned[c * rows + r] = values[r * columns + c];
-    free(values);
-    return turned;
-}
-
-size_t count_parameters(const struct params *params)
-{
-    size_t n = 0;
-    for (int i = 0; i < params->n; i++)
-        n += param_elements(&params->items[i]);
-    return n;
-}
-
-double flops_per_token(const struct params *params, int seq_len)
-{
-    const struct config *config = &params->config;
-    double multiplied = (double)config->vocab * config->channels; /* the head, tied or not */
-    for (int i = 0; i < params->n; i++)
-        if (params->items[i].n_dims == 2 && params->items[i].layer >= 0)
-            multiplied += (double)param_elements(&params->items[i]);
-    return 6 * multiplied + 12.0 * config->layers * config->channels * seq_len;
 }

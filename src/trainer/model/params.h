@@ -3,7 +3,7 @@
  *     items[0] wte   items[1] wpe | items[2] h.0.attn.c_attn.weight ... | ... | ln_f.weight, ln_f.bias
  *     units[0]                    | units[1]: layer 0                   | ... | units[n_units - 1]
  *
- * Sizes and offsets are in elements, which are floats.  Implemented in params.c.
+ * Sizes and offsets are in elements, which are floats.  Implemented in params.c, config.c, params_asked.c.
  *
  * Protocol: check_config(), new_params(), then only looks at the table, free_params().
  */

@@ -12,48 +12,7 @@
 
 #include "rate.h"
 #include "trainer/data/data.h"
-#include "trainer/model/model.h"
-
-/* ---- sources, usages, demands ------------------------------------------------------------------------------------ */
-
-struct settings;
-struct json_t; /* of the library jansson */
-
-/* The model with which training or sampling begins. */
-struct source {
-    char *path; /* NULL: there is no source */
-    struct config config;
-    struct checkpoint *checkpoint; /* a run, which only the folder that keeps runs can read; NULL: a file */
-    const char *tokenizer;         /* the run's, as text */
-};
-
-/* A command's options, and what `yard NAME --help` says of it. */
-struct usage {
-    const char *name;     /* "train" */
-    const char *takes;    /* what follows the name in its first line: "[options]" */
-    const char *examples; /* what follows the name in two examples, each with its new line */
-    const char *text;     /* sentences on what the command does */
-    unsigned classes;     /* it has the options of these classes (OF_TRAIN ...) */
-    const char *files;    /* how a file is given, for a message: "--from FILE"; NULL: no option takes one */
-    const char *also;     /* further options, separated by spaces; some may be of folders left out */
-    void (*defaults)(struct settings *settings); /* sets other initial values; NULL: there are none */
-    bool takes_file; /* it takes a word that is no option, the path of a file: settings->file */
-};
-extern const struct usage train_usage; /* usage.c */
-
-/* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
-struct demands {
-    const char *one_device; /* the command that needs a single device, "check"; NULL: several may be there */
-    bool time_tasks;        /* queues carry times */
-    bool paced;             /* tasks end at the predicted times, not when their work ends */
-    bool kept_elsewhere;    /* something beside --save keeps the run */
-    bool sweeps;            /* options are tried one after another: no warning that one has no effect */
-    bool trial;             /* the trainer only measures: it stores, shows and proves nothing, and knows no times yet */
-    bool no_passes;         /* the lists stay as they are built */
-    int64_t draw_seed;      /* seed of what may be left to chance, to show that no bit depends on it; -1: nothing is */
-};
-
-/* ---- the settings ------------------------------------------------------------------------------------------------ */
+#include "usage.h"
 
 struct settings {
     /* The first fields are the values of options of the same names; `yard NAME --help` tells what each means.  A text
@@ -100,7 +59,7 @@ struct settings {
     int top_k;          /* among how many tokens; 0: all */
     double temperature; /* 0: always the likeliest token */
 
-    /* ---- no options, but what follows from them ---- */
+    /* ---- what follows from options ---- */
 
     const struct turn_order *turn_order; /* what `pipeline` names */
     const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */

@@ -38,7 +38,7 @@
 #include "task.h"   /* brings: task, and what it is made of: access, arg, grid, edge; role, tags; task_extra */
 #include "tensor.h" /* brings: tensor, slots, pool, memory_class */
 
-/* ---- a list: list.c ---------------------------------------------------------------------------------------------- */
+/* ---- a list: list.c, list_changes.c ------------------------------------------------------------------------------ */
 
 /* From this position on, until its next level, a device holds this number of bytes. */
 struct level {
@@ -84,8 +84,9 @@ struct list {
      * drain() and its like call it with nothing in flight, after any number of iterations. */
     void (*restore_state)(struct list *list);
 
-    /* ---- how many bytes are held, set by place() ---- */
+    /* ---- bytes that are held ---- */
 
+    /* set by place() */
     size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
     size_t *peak_total;          /* by device: most bytes of all classes together held at a time */
     struct level *levels;        /* what is held from each position on, in list order */
@@ -143,7 +144,7 @@ struct tensor *add_download(struct list *list, const char *name, struct tensor *
  * has come to this point. */
 bool copies_nothing(const struct task *task);
 
-/* ---- changing the order, for the verbs of passes: list.c --------------------------------------------------------- */
+/* ---- changing the order, for the verbs of passes: list.c, list_changes.c ----------------------------------------- */
 
 /* Puts the n tasks from position `first` on in another order: the task that is at positions[i] before goes to
  * first + i. */

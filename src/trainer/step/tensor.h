@@ -10,7 +10,7 @@
 #include "tensor_extra.h"
 #include "trainer/device/device.h"
 
-/* ---- tensors (tensor.c) ------------------------------------------------------------------------------------------ */
+/* ---- tensors: pool.c, tensor.c, tensor_bytes.c ------------------------------------------------------------------- */
 
 /* What a tensor holds.  No tensor is made with the class MEM_BUFFERS: reports count a tensor in this class, instead of
  * its own, if as_buffer() has marked it. */

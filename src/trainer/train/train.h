@@ -27,7 +27,7 @@
 #include "trainer/run/run.h"           /* brings: list, task, tensor, machine, execute, execution, observer */
 #include "trainer/settings/settings.h" /* brings: settings, usage, source, rate */
 
-/* ---- trainer.c --------------------------------------------------------------------------------------------------- */
+/* ---- trainer.c, trainer_settings.c ------------------------------------------------------------------------------- */
 
 struct result {        /* what the report task says of one training step */
     double loss;       /* mean over the step's tokens, in nats */
@@ -99,11 +99,13 @@ struct trainer {
      * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
     int64_t batches_ahead;
 
-    /* ---- what it writes, and what changes while it runs ---- */
+    /* ---- what it writes ---- */
 
     int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
     struct log *log;           /* the file of --log, see log.h; NULL: not given */
     struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
+
+    /* ---- what changes while it runs ---- */
 
     /* Up to here the fields are set before the first step, by the thread that issues tasks.  This thread writes the
      * following ones later, when no list is in flight: */
@@ -169,7 +171,7 @@ enum exit_code train_loop(struct trainer *trainer);
 /* Issues that training step, as soon as the step ISSUED_AHEAD before it has been computed. */
 void issue_step(struct trainer *trainer, uint32_t step);
 
-/* ---- results.c --------------------------------------------------------------------------------------------------- */
+/* ---- results.c, not_finite.c ------------------------------------------------------------------------------------- */
 
 /* Waits until that step has been computed and reported, and returns its result. */
 const struct result *step_result(struct trainer *trainer, uint32_t step);

@@ -4,6 +4,13 @@
 
 #include "train.h"
 
+/* ---- trainer_settings.c ------------------------------------------------------------------------------------------ */
+
+void set_rate(struct trainer *trainer); /* the schedule of the learning rate */
+
+/* Sets from which batch a resumed run goes on: whole batches, so that no sequence is trained on twice. */
+void set_batches_ahead(struct trainer *trainer);
+
 /* ---- sizes.c: mesh and batch ------------------------------------------------------------------------------------- */
 
 /* Sets the mesh of all devices of the machine and its order, and cuts the layers. */
@@ -31,6 +38,8 @@ void complete_batch(const struct feed *feed, const struct task *task);
 
 /* Adds batch.prepare (on the host) and batch.upload (to the feed's rank), and makes the feed's batches. */
 void add_batch(struct list *list, struct feed *feed, host_function *prepare);
+
+/* ---- uploads.c --------------------------------------------------------------------------------------------------- */
 
 /* Transfers between the host and one device after another.  Devices of one OpenCL context use the same tensor of the
  * host, since it is pinned for that context; the next context gets one of its own. */
