@@ -1,7 +1,6 @@
 /* device.c - machines and devices as structs.  new_machine() and set_up_device() serve open_machine(), and plans whose
  * devices are only described; close_machine() frees a machine. */
 #include "driver.h"
-#include <unistd.h>
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 

@@ -6,11 +6,6 @@
  */
 #include "driver.h"
 
-#include "trainer/base/embedded.h"
-#include "trainer/file/file.h"
-
-#include <unistd.h>
-
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* Ends the program with the compiler's log. */

@@ -4,7 +4,6 @@
  * tensor's gradient is one tensor to which later contributions are added.
  */
 #include "model.h"
-#include "trainer/base/additions.h"
 
 /* ---- to which rank and unit tasks are added ---------------------------------------------------------------------- */
 

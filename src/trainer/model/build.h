@@ -122,7 +122,7 @@ bool has_own_products(const struct device *device);
  * the program (EXIT_USAGE) if the wanted one cannot be used there. */
 enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wanted);
 
-/* ---- build.c, builder.c: adding tasks ---------------------------------------------------------------------------- */
+/* ---- build.c, grids.c: adding tasks ------------------------------------------------------------------------------ */
 
 /* Adds a kernel task on the device's compute lane.  The last arguments, of kernel_args.h, are those of the
  * kernel, in its order: a line for what it writes, one for what it reads, one for sizes. */

@@ -1,6 +1,5 @@
 /* engines.c - the engine that computes matrix products: our own kernel, or CLBlast. */
 #include "model.h"
-#include "trainer/base/additions.h"
 
 enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 

@@ -8,8 +8,8 @@
  * Sizes: B sequences of T tokens in a micro-batch, N = B*T tokens, C channels, H heads, V vocabulary, L layers.
  *
  *     params.h     sizes, the table of parameters            params.c
- *     build.h      the builder, the tape                     build.c, tp_ranks.c
- *     ops.h        the operations, each with its backward    ops.c, linear.c, attention.c, loss.c; gemm.c
+ *     build.h      the builder, the tape                     build.c, builder.c, grids.c, tp_ranks.c
+ *     ops.h        the operations, each with its backward    ops.c, linear.c, loss.c ...; gemm.c, engines.c
  *     pipeline.h   the order of micro-batches                pipeline.c; stage.c
  *     model.h      a model on its devices                    model.c, replica.c, rank_share.c
  *                  its values                                init.c, param_values.c

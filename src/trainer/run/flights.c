@@ -3,7 +3,7 @@
  * An instance in flight has a place among its task's flights, and one among its lane's instances.  When it has ended,
  * it is retired: its status is checked, its times are reported, its events are released, and its place among the task's
  * flights is free for a later instance.  Lanes run in order, so the first of a lane's instances ends next.  Nothing
- * here waits for an end, wait.c does, and failure.c, when a command has failed.
+ * here waits for an end, except after a failure; wait.c does.
  *
  * Only the issuing thread retires instances.  A lane that has fallen behind delays no flights of other lanes, and
  * nobody waits for a whole iteration.
@@ -72,6 +72,41 @@ void finish_flight(struct list *list, const struct task *task, struct task_fligh
     if (!flight->end)
         take_times(task, flight, lane_instances->last_end, &lane_instances->driver_end);
     note_end(list, task, flight);
+}
+
+/* ---- after a failure --------------------------------------------------------------------------------------------- */
+
+void wait_lanes(struct list *list)
+{
+    const struct running *running = list->running;
+    for (int i = 0; i < running->n_lanes; i++) {
+        const struct lane_instances *lane_instances = &running->lane_instances[i];
+        if (lane_instances->retired < lane_instances->given) /* an error shows in the status */
+            clWaitForEvents(1, &nth_flight(list, lane_instances, lane_instances->given - 1)->done);
+    }
+}
+
+static bool is_before(const struct instance *a, const struct instance *b)
+{
+    return BY(a->iteration, b->iteration, COMPARE(a->task_index, b->task_index)) < 0;
+}
+
+/* Ends the program with the failed instance that is the first in list order: those that wait for it fail with it. */
+static _Noreturn void fail_with_first_failure(struct list *list)
+{
+    const struct instance *first = NULL;
+    wait_lanes(list);
+    for (int i = 0; i < list->running->n_lanes; i++) {
+        const struct lane_instances *lane_instances = &list->running->lane_instances[i];
+        for (uint64_t nth = lane_instances->retired; nth < lane_instances->given; nth++) {
+            const struct instance *instance = nth_instance(lane_instances, nth);
+            bool has_failed = event_status(nth_flight(list, lane_instances, nth)->done) < 0;
+            if (has_failed && (!first || is_before(instance, first)))
+                first = instance;
+        }
+    }
+    const struct task *task = list->tasks[first->task_index];
+    fail_task(list, task, first->iteration, event_status(latest_flight(list, task, first->iteration)->done));
 }
 
 /* ---- retiring ---------------------------------------------------------------------------------------------------- */

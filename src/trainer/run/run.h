@@ -126,7 +126,7 @@ bool is_computed(const struct list *list, uint32_t iteration);
 
 void retire_all(struct list *list); /* submits what was issued, and waits until all of it has been retired */
 
-/* ---- flights.c, failure.c ---------------------------------------------------------------------------------------- */
+/* ---- flights.c --------------------------------------------------------------------------------------------------- */
 
 void retire_ended(struct list *list); /* retires instances that have ended, without waiting */
 void wait_lanes(struct list *list);   /* waits until all that was issued has ended, without retiring it */

@@ -47,11 +47,6 @@ void note_end(struct list *list, const struct task *task, const struct task_flig
 /* The first of the lane's instances has ended: finishes its flight, and frees its place. */
 void retire_first(struct list *list, struct lane_instances *lane_instances);
 
-/* ---- failure.c --------------------------------------------------------------------------------------------------- */
-
-/* Ends the program with the failed instance that is the first in list order: those that wait for it fail with it. */
-_Noreturn void fail_with_first_failure(struct list *list);
-
 /* ---- wait.c ------------------------------------------------------------------------------------------------------ */
 
 void wait_to_issue(struct list *list, uint32_t iteration); /* waits until that iteration may be issued */

@@ -2,7 +2,6 @@
 #include "hooks.h"
 #include "progress.h"
 #include "train_parts.h"
-#include <math.h>
 
 const char *not_finite_advice(const struct trainer *trainer)
 {

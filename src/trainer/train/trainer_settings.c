@@ -1,9 +1,7 @@
 /* trainer_settings.c - what a trainer takes from its settings: devices, sizes, the learning rate, lists. */
 #include "hooks.h"
-#include "log.h"
 #include "train_parts.h"
 #include "trainer/settings/archive.h"
-#include <unistd.h>
 
 struct machine *open_machine_for(const struct settings *settings, bool separate)
 {

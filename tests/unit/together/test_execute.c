@@ -4,7 +4,7 @@
  * catches an error that names another task, a task that runs although one that it waits for has failed, a background
  * that holds training up, a hang that is not reported, and one that a signal does not end.
  *
- * To see it fail: in failure.c, report the last failure in place of the first: exchange the arguments of is_before().
+ * To see it fail: in flights.c, report the last failure in place of the first: exchange the arguments of is_before().
  *
  * Tasks hang at a barrier until a test opens it, or for ever in a process of their own.  The steps in which a task runs
  * were worked out by hand.
