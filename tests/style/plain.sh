@@ -11,7 +11,7 @@
 . tests/lib/helpers.sh
 
 # The trainer's lines of code: too_many_lines() prints what to do where there are more.
-trainer=16418
+trainer=16412
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
     finds_nothing 'functions of plain.py give what their examples say' python3 -B -m doctest tests/style/plain.py

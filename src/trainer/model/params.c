@@ -4,7 +4,7 @@
 #include "model.h"
 
 /* The sizes of a dimension, with the letters of model.h; C3 is 3 C, and C4 is 4 C. */
-enum size { NO_SIZE, SIZE_V, SIZE_T, SIZE_C, SIZE_C3, SIZE_C4 };
+enum size { NO_SIZE, V, T, C, C3, C4 };
 
 /* A row of the table.  Where it says nothing of share or init, these are WHOLE and INIT_ZERO. */
 struct param_row {
@@ -23,29 +23,27 @@ struct param_row {
 
 /* In each unit the matrices (which decay) come first.  File formats have orders of their own. */
 static const struct param_row embedding_rows[] = {
-    [WTE] = {.name = "wte.weight", .llmc = 0, .shape = {SIZE_V, SIZE_C}, .share = ROWS, .init = INIT_NORMAL},
-    [WPE] = {.name = "wpe.weight", .llmc = 1, .shape = {SIZE_T, SIZE_C}, .init = INIT_NORMAL},
+    [WTE] = {.name = "wte.weight", .llmc = 0, .shape = {V, C}, .share = ROWS, .init = INIT_NORMAL},
+    [WPE] = {.name = "wpe.weight", .llmc = 1, .shape = {T, C}, .init = INIT_NORMAL},
 };
 static const struct param_row layer_rows[] = {
-    [QKV_W] = {.name = "attn.c_attn.weight", .llmc = 4, .shape = {SIZE_C3, SIZE_C}, .share = QKV, .init = INIT_NORMAL},
-    [PROJ_W] =
-        {.name = "attn.c_proj.weight", .llmc = 6, .shape = {SIZE_C, SIZE_C}, .share = HEADS, .init = INIT_RESIDUAL},
-    [FC_W] = {.name = "mlp.c_fc.weight", .llmc = 10, .shape = {SIZE_C4, SIZE_C}, .share = ROWS, .init = INIT_NORMAL},
-    [FCPROJ_W] =
-        {.name = "mlp.c_proj.weight", .llmc = 12, .shape = {SIZE_C, SIZE_C4}, .share = COLUMNS, .init = INIT_RESIDUAL},
-    [LN1_W] = {.name = "ln_1.weight", .llmc = 2, .shape = {SIZE_C}, .init = INIT_ONE},
-    [LN1_B] = {.name = "ln_1.bias", .llmc = 3, .shape = {SIZE_C}},
-    [QKV_B] = {.name = "attn.c_attn.bias", .llmc = 5, .shape = {SIZE_C3}, .share = QKV},
-    [PROJ_B] = {.name = "attn.c_proj.bias", .llmc = 7, .shape = {SIZE_C}},
-    [LN2_W] = {.name = "ln_2.weight", .llmc = 8, .shape = {SIZE_C}, .init = INIT_ONE},
-    [LN2_B] = {.name = "ln_2.bias", .llmc = 9, .shape = {SIZE_C}},
-    [FC_B] = {.name = "mlp.c_fc.bias", .llmc = 11, .shape = {SIZE_C4}, .share = ROWS},
-    [FCPROJ_B] = {.name = "mlp.c_proj.bias", .llmc = 13, .shape = {SIZE_C}},
+    [QKV_W] = {.name = "attn.c_attn.weight", .llmc = 4, .shape = {C3, C}, .share = QKV, .init = INIT_NORMAL},
+    [PROJ_W] = {.name = "attn.c_proj.weight", .llmc = 6, .shape = {C, C}, .share = HEADS, .init = INIT_RESIDUAL},
+    [FC_W] = {.name = "mlp.c_fc.weight", .llmc = 10, .shape = {C4, C}, .share = ROWS, .init = INIT_NORMAL},
+    [FCPROJ_W] = {.name = "mlp.c_proj.weight", .llmc = 12, .shape = {C, C4}, .share = COLUMNS, .init = INIT_RESIDUAL},
+    [LN1_W] = {.name = "ln_1.weight", .llmc = 2, .shape = {C}, .init = INIT_ONE},
+    [LN1_B] = {.name = "ln_1.bias", .llmc = 3, .shape = {C}},
+    [QKV_B] = {.name = "attn.c_attn.bias", .llmc = 5, .shape = {C3}, .share = QKV},
+    [PROJ_B] = {.name = "attn.c_proj.bias", .llmc = 7, .shape = {C}},
+    [LN2_W] = {.name = "ln_2.weight", .llmc = 8, .shape = {C}, .init = INIT_ONE},
+    [LN2_B] = {.name = "ln_2.bias", .llmc = 9, .shape = {C}},
+    [FC_B] = {.name = "mlp.c_fc.bias", .llmc = 11, .shape = {C4}, .share = ROWS},
+    [FCPROJ_B] = {.name = "mlp.c_proj.bias", .llmc = 13, .shape = {C}},
 };
 static const struct param_row final_rows[] = {
-    {.name = "lm_head.weight", .llmc = NONE, .shape = {SIZE_V, SIZE_C}, .share = ROWS, .init = INIT_NORMAL},
-    {.name = "ln_f.weight", .llmc = 14, .shape = {SIZE_C}, .init = INIT_ONE},
-    {.name = "ln_f.bias", .llmc = 15, .shape = {SIZE_C}},
+    {.name = "lm_head.weight", .llmc = NONE, .shape = {V, C}, .share = ROWS, .init = INIT_NORMAL},
+    {.name = "ln_f.weight", .llmc = 14, .shape = {C}, .init = INIT_ONE},
+    {.name = "ln_f.bias", .llmc = 15, .shape = {C}},
 };
 
 /* ---- a parameter, and its place ---------------------------------------------------------------------------------- */
@@ -69,12 +67,8 @@ static void cut_param(struct param *param, int tp_rank, int tp)
 static void add_param(struct params *params, const struct param_row *row, int unit, int layer, int tp_rank, int tp)
 {
     const struct config *config = &params->config;
-    const int64_t sizes[] = {[NO_SIZE] = 1,
-                             [SIZE_V] = config->vocab,
-                             [SIZE_T] = config->seq_len,
-                             [SIZE_C] = config->channels,
-                             [SIZE_C3] = 3 * config->channels,
-                             [SIZE_C4] = 4 * config->channels};
+    const int64_t sizes[] = {[NO_SIZE] = 1,          [V] = config->vocab,         [T] = config->seq_len,
+                             [C] = config->channels, [C3] = 3 * config->channels, [C4] = 4 * config->channels};
     int head = config->channels / config->heads; /* channels of a head */
     const struct cut cuts[] = {[WHOLE] = {SPLIT_NONE, 1, 1},
                                [ROWS] = {SPLIT_ROWS, 1, 1},
@@ -100,7 +94,7 @@ static void add_param(struct params *params, const struct param_row *row, int un
     its_unit->n_params++;
     params->n++;
     cut_param(param, tp_rank, tp);
-    bool is_head = row->shape[0] == SIZE_V && (config->tied || unit > 0);
+    bool is_head = row->shape[0] == V && (config->tied || unit > 0);
     param->rows = is_head ? padded_vocab(param->shape[0]) : param->shape[0];
 }
 
