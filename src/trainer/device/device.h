@@ -12,12 +12,12 @@
  * one slab; it never lies in two, and the slab itself is never given to a kernel.  The host's slabs are pinned, each by
  * one context.
  *
- *     device_facts.h                                     what devices are like; links; purposes of lanes
- *     device.h    devices and their lanes, memory        machine.c, device.c; lanes.c, purposes.c, links.c; slabs.c
- *                 what is told of them                   describe.c
- *                 the devices of -d                      selection.c, read_device.c
- *     driver.h    errors, drivers, kernels               cl_error.c; platforms.c; kernels.c, kernel_source.c, cache.c
- *                 limits of memory, clocks               limits.c; device_clock.c
+ *     device.h          devices and their lanes, memory   machine.c, device.c; lanes.c, purposes.c; slabs.c
+ *                       what is told of them              describe.c
+ *                       the devices of -d                 selection.c, read_device.c
+ *     device_facts.h    links; what devices are like      links.c
+ *     driver.h          errors, drivers, kernels          cl_error.c; platforms.c; kernels.c, kernel_source.c, cache.c
+ *                       limits of memory, clocks          limits.c; device_clock.c
  */
 #ifndef DEVICE_H
 #define DEVICE_H
@@ -153,7 +153,10 @@ struct machine {
 /* Opens devices, contexts and queues; close_machine() closes them.  Ends the program with a sentence, with
  * EXIT_NO_DEVICE or EXIT_USAGE, where that fails. */
 struct machine *open_machine(const struct machine_options *options);
-void close_machine(struct machine *machine); /* nothing may be in flight; its slabs are freed too */
+
+/* Frees the machine's slabs, and the machine that was closed before; the rest of this one is freed when the next one is
+ * closed (device.c says why).  Nothing may be in flight. */
+void close_machine(struct machine *machine);
 
 /* A machine of n devices and the host, which set_up_device() is to set up.  The caller frees it with
  * close_machine(). */

@@ -1,5 +1,5 @@
-/* kernel_args.h - the arguments of a kernel, as add_kernel() and LAUNCH() take them.  Who adds no kernels does not
- * include this header.
+/* kernel_args.h - the arguments of a kernel, as add_kernel() and LAUNCH() take them.  A file that adds no
+ * kernels does not include this header.
  *
  *     LAUNCH(b, name, "gelu.cl", "gelu_forward", blocks(b, elements),
  *            OUT(out), IN(x), ELEMENTS(elements));

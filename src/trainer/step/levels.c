@@ -61,8 +61,8 @@ static struct level *level_at(struct list *list, size_t *last, int position)
     return &list->levels[*last];
 }
 
-/* Counts the holding from this level of its device on.  Negative bytes become a size_t that wraps around: to add it
- * subtracts them. */
+/* Counts the holding from this level of its device on.  Negative bytes become a size_t that wraps around, so adding
+ * it subtracts them. */
 static void add_holding(struct list *list, struct level *level, const struct holding *holding)
 {
     size_t *peak = list->peak[level->device], *peak_total = &list->peak_total[level->device];
