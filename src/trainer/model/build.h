@@ -91,9 +91,7 @@ struct builder {
     struct tensor *partials;      /* the norm's block sums */
     bool released;                /* release_updates() has been called */
 
-    /* ---- tensor parallelism ---- */
-
-    /* where the ranks of a group have met so far: tp_ranks.c */
+    /* tensor parallelism, tp_ranks.c: where the ranks of a group have met so far */
     int tp_rank;            /* set by on_rank(): the rank's tensor-parallel coordinate */
     struct rendezvous *met; /* those of rank 0, then those of rank 1 ...: all ranks have equally many */
     size_t n_met, cap_met;
