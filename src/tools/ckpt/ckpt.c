@@ -9,9 +9,9 @@
 
 /* ---- what several words need ------------------------------------------------------------------------------------- */
 
-const char *format_run(char out[20], const struct checkpoint *checkpoint)
+const char *format_run(char out[RUN_WORD], const struct checkpoint *checkpoint)
 {
-    snprintf(out, 20, "%016llx", (unsigned long long)checkpoint->run_id);
+    snprintf(out, RUN_WORD, "%016llx", (unsigned long long)checkpoint->run_id);
     return checkpoint->run_id != NOT_KNOWN ? out : NULL;
 }
 

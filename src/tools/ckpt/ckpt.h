@@ -32,8 +32,10 @@ int export_checkpoint(char **paths);
 
 /* ---- what several words need: ckpt.c ----------------------------------------------------------------------------- */
 
+enum { RUN_WORD = 20 }; /* bytes of a run's id as text, and more */
+
 /* The id of the checkpoint's run, written into `out`; NULL: it is not known. */
-const char *format_run(char out[20], const struct checkpoint *checkpoint);
+const char *format_run(char out[RUN_WORD], const struct checkpoint *checkpoint);
 
 /* Fails when the path lies in a checkpoint, or in the folder of a run that still goes on. */
 void expect_place(const char *claimant, const char *path);

@@ -13,7 +13,7 @@ static const struct checkpoint *later_of(const struct checkpoint *a, const struc
 
 static void print_diff_json(const struct checkpoint *a, const struct checkpoint *b, struct table *differing)
 {
-    char run[2][20];
+    char run[2][RUN_WORD];
     const struct checkpoint *later = later_of(a, b);
     json_t *all = json_object();
     json_object_set_new(all, "steps", json_pack("[i, i]", (int)a->step, (int)b->step));

@@ -47,7 +47,7 @@ static void print_ls_json(const struct checkpoint *checkpoint)
 {
     const struct checkpoint_form *form = checkpoint->single_file ? checkpoint->single_file->form : NULL;
     const struct mesh strategy = read_strategy(checkpoint);
-    char run[20];
+    char run[RUN_WORD];
     json_t *all = json_object();
     set_json_text(all, "checkpoint", checkpoint->path);
     set_json_integer(all, "step", checkpoint->step);
@@ -64,7 +64,7 @@ static void print_ls_json(const struct checkpoint *checkpoint)
 
 static void print_run_and_model(const struct checkpoint *checkpoint)
 {
-    char run[20], bytes[32], sizes[SIZES_BYTES], mesh[64];
+    char run[RUN_WORD], bytes[32], sizes[SIZES_BYTES], mesh[64];
     const struct cut_tensors *cut = checkpoint->cut;
     const struct mesh strategy = read_strategy(checkpoint);
     size_t elements = 0;

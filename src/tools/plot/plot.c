@@ -19,18 +19,18 @@ static struct {
     bool bits, logarithmic;
     double smooth;
     int from; /* the first step that is drawn */
-} given;
+} asked_plot;
 static const struct option options[] = {
     {.name = "bits",
      .type = OPT_FLAG,
-     .value = &given.bits,
+     .value = &asked_plot.bits,
      .group = "Output",
      .classes = OF_PLOT,
      .help = "draw losses in bits per byte of text, not in nats per token. Without this option plot does so "
              "only if the tokens of several runs have different lengths"},
     {.name = "from",
      .type = OPT_INT,
-     .value = &given.from,
+     .value = &asked_plot.from,
      .initial = "0",
      .argument = "STEP",
      .low = 0,
@@ -40,7 +40,7 @@ static const struct option options[] = {
      .help = "leave out the steps before this one, so that the axis of losses fits the later ones"},
     {.name = "log",
      .type = OPT_FLAG,
-     .value = &given.logarithmic,
+     .value = &asked_plot.logarithmic,
      .group = "Output",
      .classes = OF_PLOT,
      .help =
@@ -48,7 +48,7 @@ static const struct option options[] = {
          "losses are above it"},
     {.name = "smooth",
      .type = OPT_DOUBLE,
-     .value = &given.smooth,
+     .value = &asked_plot.smooth,
      .initial = "1",
      .argument = "N",
      .low = 0,
@@ -59,7 +59,7 @@ static const struct option options[] = {
              "0.9, means exponential means: it is the weight of what was before"},
     {.name = "png",
      .type = OPT_OUTPUT,
-     .value = &given.png,
+     .value = &asked_plot.png,
      .argument = "OUT",
      .group = "Output",
      .classes = OF_PLOT,
@@ -102,15 +102,15 @@ static int run_plot(int argc, char **argv)
         fail(EXIT_USAGE, "plot needs a log that `yard train --log FILE.jsonl` wrote; `yard plot --help` says more");
     for (int i = 0; i < n; i++)
         read_run(&plot, (size_t)i, files[i]);
-    smooth_losses(&plot, given.smooth);
-    begin_at(&plot, given.from);
-    choose_unit(&plot, given.bits);
-    if (given.logarithmic)
+    smooth_losses(&plot, asked_plot.smooth);
+    begin_at(&plot, asked_plot.from);
+    choose_unit(&plot, asked_plot.bits);
+    if (asked_plot.logarithmic)
         take_logarithms(&plot);
     merge_floors(&plot);
-    if (given.png) {
+    if (asked_plot.png) {
         struct canvas *canvas = draw_picture(&plot, WIDTH, HEIGHT);
-        write_png(given.png, canvas->pixels, WIDTH, HEIGHT);
+        write_png(asked_plot.png, canvas->pixels, WIDTH, HEIGHT);
         free_canvas(canvas);
     } else {
         draw_on_terminal(stdout, &plot, screen_width(STDOUT_FILENO), ROWS, shows_colour(), has_braille());

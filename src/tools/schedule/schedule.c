@@ -10,7 +10,7 @@
 static struct {
     bool print;
     const char *times;
-} given;
+} asked_schedule;
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ static const struct turn_order *read_order(const char *from)
 static char *read_as_list(const char *path)
 {
     struct schedule *schedule = read_schedule_file(path);
-    char *list = format_step_file(schedule, given.times);
+    char *list = format_step_file(schedule, asked_schedule.times);
     free_schedule(schedule);
     return list;
 }
@@ -45,7 +45,7 @@ static const struct list_form form = {.ending = ".csv", .read = read_as_list};
 
 /* ---- --print-schedule -------------------------------------------------------------------------------------------- */
 
-static bool wants_schedule(void) { return given.print; }
+static bool wants_schedule(void) { return asked_schedule.print; }
 
 static struct schedule *new_schedule_of_order(const struct turn_order *turn_order, const struct mesh *mesh, int micros)
 {
@@ -116,7 +116,7 @@ static const struct other_plan plan = {.is_wanted = wants_schedule, .run = print
 
 static void check_schedule_options(void)
 {
-    if (given.times && asked_plan.list && !ends_with(asked_plan.list, form.ending))
+    if (asked_schedule.times && asked_plan.list && !ends_with(asked_plan.list, form.ending))
         fail(EXIT_USAGE, "--times is for a schedule, --list FILE.csv; %s has times of its own: leave --times out",
              asked_plan.list);
 }
@@ -124,14 +124,14 @@ static void check_schedule_options(void)
 static const struct option options[] = {
     {.name = "print-schedule",
      .type = OPT_FLAG,
-     .value = &given.print,
+     .value = &asked_schedule.print,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,
      .help = "print the order of a pipeline's micro-batches as PyTorch reads it. This is a CSV with a row per "
              "device, for a model's mesh or for --list FILE"},
     {.name = "times",
      .type = OPT_TEXT,
-     .value = &given.times,
+     .value = &asked_schedule.times,
      .argument = "F=TIME,...",
      .group = GROUP_LOOKING,
      .classes = OF_PLAN | OF_STEP_FILE,

@@ -16,12 +16,12 @@ static struct {
     const char *png, *size, *script, *output;
     int step;
     double clip;
-} given;
+} asked_view;
 
 static const struct option options[] = {
     {.name = "step",
      .type = OPT_INT,
-     .value = &given.step,
+     .value = &asked_view.step,
      .argument = "N",
      .low = 1,
      .high = INT32_MAX,
@@ -30,7 +30,7 @@ static const struct option options[] = {
      .help = "look at this step first (default: all of the trace)"},
     {.name = "script",
      .type = OPT_TEXT,
-     .value = &given.script,
+     .value = &asked_view.script,
      .argument = "KEYS",
      .group = "What",
      .classes = OF_VIEW,
@@ -39,7 +39,7 @@ static const struct option options[] = {
              "measure:X,Y,X,Y"},
     {.name = "clip",
      .type = OPT_FLOAT,
-     .value = &given.clip,
+     .value = &asked_view.clip,
      .initial = "1",
      .argument = "X",
      .low = 0,
@@ -50,7 +50,7 @@ static const struct option options[] = {
              "the norm of all gradients is known (0: no limit)"},
     {.name = "size",
      .type = OPT_TEXT,
-     .value = &given.size,
+     .value = &asked_view.size,
      .argument = "WxH",
      .group = "What",
      .classes = OF_VIEW,
@@ -58,21 +58,21 @@ static const struct option options[] = {
              "want. In one that is 2560 pixels wide or wider everything is twice as large"},
     {.name = "png",
      .type = OPT_OUTPUT,
-     .value = &given.png,
+     .value = &asked_view.png,
      .argument = "OUT",
      .group = "Output",
      .classes = OF_VIEW,
      .help = "write a picture instead of opening a window. It needs no display"},
     {.name = "json",
      .type = OPT_FLAG,
-     .value = &given.json,
+     .value = &asked_view.json,
      .group = "Output",
      .classes = OF_VIEW,
      .help = "print what is seen and selected as one JSON object on stdout, without a window"},
     {.name = "output",
      .letter = 'o',
      .type = OPT_OUTPUT,
-     .value = &given.output,
+     .value = &asked_view.output,
      .argument = "FILE",
      .group = "Output",
      .classes = OF_VIEW,
@@ -240,21 +240,21 @@ static void parse_size(int *width, int *height)
     char tail;
     *width = 1280;
     *height = 720;
-    if (!given.size)
+    if (!asked_view.size)
         return;
-    bool may_be_width = given.png || given.json;
-    bool good = sscanf(given.size, "%dx%d%c", width, height, &tail) == 2;
+    bool may_be_width = asked_view.png || asked_view.json;
+    bool good = sscanf(asked_view.size, "%dx%d%c", width, height, &tail) == 2;
     if (!good && may_be_width)
-        good = sscanf(given.size, "%d%c", width, &tail) == 1;
+        good = sscanf(asked_view.size, "%d%c", width, &tail) == 1;
     bool is_small = *width < LEAST_WIDTH || *height < LEAST_HEIGHT;
     bool is_large = *width > MOST_PIXELS || *height > MOST_PIXELS;
     if (!good || is_small || is_large)
         fail(EXIT_USAGE, "--size takes WIDTHxHEIGHT in pixels, %dx%d to %dx%d, or the width of a picture, not \"%s\"",
-             LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, given.size);
+             LEAST_WIDTH, LEAST_HEIGHT, MOST_PIXELS, MOST_PIXELS, asked_view.size);
 }
 
 /* Is the picture's height given? */
-static bool has_height(void) { return given.size && strchr(given.size, 'x'); }
+static bool has_height(void) { return asked_view.size && strchr(asked_view.size, 'x'); }
 
 /* The view goes to the step that was asked for.  Without one, the trace of a run that goes on is followed, and of a run
  * that has ended all steps are shown: the evaluation after the last one may take longer than they do. */
@@ -263,18 +263,18 @@ static void show_first(struct view *view)
     bool free_height = view->still && !has_height();
     if (free_height)
         choose_height(view); /* the script's places are those of the picture */
-    if (given.step) {
-        expect_step(view, (uint32_t)given.step);
-        look_at_step(view, (uint32_t)given.step);
-    } else if (is_followed(view) && !given.script) {
+    if (asked_view.step) {
+        expect_step(view, (uint32_t)asked_view.step);
+        look_at_step(view, (uint32_t)asked_view.step);
+    } else if (is_followed(view) && !asked_view.script) {
         press_key(view, "l");
     } else if (view->n_tracks == 1 && view->tracks[0]->trace->header.kind == TRACE_REAL) {
         look_at_steps(view);
     }
-    if (given.script)
-        run_script(view, given.script);
-    bool places_mouse = given.script && (strstr(given.script, "move:") || strstr(given.script, "hold:"));
-    if (view->still && given.script && !places_mouse)
+    if (asked_view.script)
+        run_script(view, asked_view.script);
+    bool places_mouse = asked_view.script && (strstr(asked_view.script, "move:") || strstr(asked_view.script, "hold:"));
+    if (view->still && asked_view.script && !places_mouse)
         move_mouse(view, OFF_WINDOW, OFF_WINDOW); /* a click selects, and leaves no mouse in the picture */
     if (free_height)
         choose_height(view);
@@ -282,13 +282,13 @@ static void show_first(struct view *view)
 
 static void write_or_show(struct view *view)
 {
-    if (given.png)
-        write_view(view, given.png);
-    if (given.png && !given.json)
-        print_line(stdout, "wrote %s: without --png a window shows it", given.png);
-    if (given.json)
+    if (asked_view.png)
+        write_view(view, asked_view.png);
+    if (asked_view.png && !asked_view.json)
+        print_line(stdout, "wrote %s: without --png a window shows it", asked_view.png);
+    if (asked_view.json)
         print_json(seen_json(view));
-    if (!given.png && !given.json && !view->quit)
+    if (!asked_view.png && !asked_view.json && !view->quit)
         show_window(view);
 }
 
@@ -311,7 +311,7 @@ static void open_tracks(struct track *tracks[MOST_TRACKS], char *const *files, i
     for (int i = 0; i < n; i++) {
         struct board *board = NULL;
         if (names_list(files[i]))
-            board = open_board(files[i], given.clip);
+            board = open_board(files[i], asked_view.clip);
         tracks[i] = open_track(files[i], board);
     }
 }
@@ -329,10 +329,10 @@ static int run_view(int argc, char **argv)
         fail(EXIT_USAGE, "view takes one trace or two, but %d were given; `yard view --help` says more", n);
     parse_size(&width, &height);
     open_tracks(tracks, files, n);
-    bool still = given.png || given.json; /* a window asks its screen */
+    bool still = asked_view.png || asked_view.json; /* a window asks its screen */
     bool large = width >= LARGE_WIDTH && (!has_height() || height >= 2 * LEAST_HEIGHT);
     struct view *view = open_view(tracks, n, width, height, still && large ? 2 : 1);
-    view->save_as = given.output;
+    view->save_as = asked_view.output;
     view->still = still;
     show_first(view);
     write_or_show(view);

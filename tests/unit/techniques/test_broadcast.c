@@ -321,21 +321,6 @@ static void expect_deal(const struct dealing *dealing)
         expect_deal_of_shard(dealing, rows, row);
 }
 
-TEST(a_link_is_used_in_the_steps_that_send)
-{
-    const char *list =
-        write_text("seldom.txt", "device a memory=1G\ndevice b memory=1G\nlink a down 1e9\nlink b up 1e9\n"
-                                 "tensor w.a a 4000000 parameters\ntensor w.b b 4000000 parameters\n"
-                                 "task update a.compute 1ms layer=0 role=update writes=w.a\n"
-                                 "copy send w.b w.a layer=0 role=broadcast every=2\n"
-                                 "task forward b.compute 1ms layer=0 role=forward reads=w.b\n");
-    json_t *json =
-        json_at(yard_json("plan --list %s --clip 0 --broadcast-queues 2 --simulate --json", list), "passes.0");
-    double bound = number_at(json, "bound_ms"); /* 4 ms, every other step */
-    if (fabs(bound - 2) > 1e-9)
-        test_failed("the fullest link takes %g ms a step, expected 2\n", bound);
-}
-
 TEST(slices_are_dealt_as_options_say)
 {
     static const struct dealing deals[] = {
@@ -351,6 +336,21 @@ TEST(slices_are_dealt_as_options_say)
         expect_deal(&deals[i]);
     expect_yard(EXIT_OK, "some queues send nothing",
                 "plan --list data/steps/broadcast.txt --broadcast-queues 4 --broadcast-slices 2");
+}
+
+TEST(a_link_is_used_in_the_steps_that_send)
+{
+    const char *list =
+        write_text("seldom.txt", "device a memory=1G\ndevice b memory=1G\nlink a down 1e9\nlink b up 1e9\n"
+                                 "tensor w.a a 4000000 parameters\ntensor w.b b 4000000 parameters\n"
+                                 "task update a.compute 1ms layer=0 role=update writes=w.a\n"
+                                 "copy send w.b w.a layer=0 role=broadcast every=2\n"
+                                 "task forward b.compute 1ms layer=0 role=forward reads=w.b\n");
+    json_t *json =
+        json_at(yard_json("plan --list %s --clip 0 --broadcast-queues 2 --simulate --json", list), "passes.0");
+    double bound = number_at(json, "bound_ms"); /* 4 ms, every other step */
+    if (fabs(bound - 2) > 1e-9)
+        test_failed("the fullest link takes %g ms a step, expected 2\n", bound);
 }
 
 /* ---- lists of any shape ------------------------------------------------------------------------------------------ */
