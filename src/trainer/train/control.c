@@ -58,9 +58,8 @@ struct tensor *new_loss_totals(struct trainer *trainer)
 {
     int dp = trainer->mesh.dp;
     struct device *norm_device = trainer->model->replicas[trainer->model->norm_rank].device;
-    struct tensor *losses =
-        new_kept_work_tensor(trainer->pool, norm_device, "loss.totals",
-                             SHAPE((int64_t)dp * UNIT_ALIGN)); /* the gaps between the sums stay 0 */
+    const struct shape shape = SHAPE((int64_t)dp * UNIT_ALIGN); /* the gaps between the sums stay 0 */
+    struct tensor *losses = new_kept_work_tensor(trainer->pool, norm_device, "loss.totals", shape);
     trainer->rank_losses = allocate_each(dp, sizeof *trainer->rank_losses);
     for (int dp_rank = 0; dp_rank < dp; dp_rank++) {
         struct device *device = trainer->model->replicas[loss_rank(trainer, dp_rank)].device;
