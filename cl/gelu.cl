@@ -12,6 +12,8 @@
  *
  *     s = 1 / (1 + e)  if z >= 0,  e / (1 + e)  if z < 0          s (1 - s) = e / (1 + e)^2   for either sign
  *
+ * In the backward d is 1 / (1 + e), so s is d or e d, and s (1 - s) is e d d.
+ *
  * All are flat arrays of n elements; a work-group computes BLOCK of them.  ops.c launches both kernels (gelu()).  NaN
  * stays NaN, +infinity stays infinite, and -infinity gives NaN (-infinity * 0): nothing is hidden.
  */

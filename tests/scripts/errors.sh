@@ -144,9 +144,9 @@ refuse 2 '--print-list needs times: add --profile, --hardware or --list' plan --
 refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
     --what-if mem=2G
 refuse_search() { # CODE PART OPTIONS...
-    ends_with=$1 says=$2 # no names of refuse_with(), as in refuse_train_with()
+    search_code=$1 search_part=$2
     shift 2
-    refuse "$ends_with" "$says" plan --model tiny --search --hardware "$server" "$@"
+    refuse "$search_code" "$search_part" plan --model tiny --search --hardware "$server" "$@"
 }
 refuse 2 '--search plans for a machine that is described: add --hardware FILE' plan --model tiny --search -d 4
 refuse_search 2 'dp times --micro-batch must divide --batch 4' -d 2 --batch 4 --micro-batch 3
@@ -192,9 +192,9 @@ check 'iterations without an update are stored too' \
 # ---- meshes ----------------------------------------------------------------------------------------------------------
 
 refuse_plan() { # CODE PART OPTIONS...
-    ends_with=$1 says=$2
+    plan_code=$1 plan_part=$2
     shift 2
-    refuse "$ends_with" "$says" plan --model tiny "$@"
+    refuse "$plan_code" "$plan_part" plan --model tiny "$@"
 }
 refuse_plan 2 'with numbers from 1 to 4096, not "dp=x"' --mesh dp=x
 refuse_plan 2 '--mesh takes dp=A,pp=B,tp=C, each once' -d 0:0x2 --mesh dp=2,dp=2

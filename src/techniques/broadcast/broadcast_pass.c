@@ -18,7 +18,7 @@ struct broadcast_options asked_broadcast;
 static double compute_bound(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
-    double *seconds = allocate_each(machine->n_links + 1, sizeof *seconds);
+    double *seconds = allocate_each(machine->n_links, sizeof *seconds);
     double most = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct link *links[2];
@@ -70,7 +70,7 @@ static size_t first_same_shard(const struct broadcast *broadcast, size_t shard)
 static struct tally *count_slices(const struct broadcast *broadcast)
 {
     size_t queues = (size_t)broadcast->options.queues;
-    struct tally *tallies = allocate(broadcast->n_shards * queues + 1, sizeof *tallies);
+    struct tally *tallies = allocate(broadcast->n_shards * queues, sizeof *tallies);
     for (size_t i = 0; i < broadcast->n_shards; i++) {
         struct tally *by_queue = &tallies[first_same_shard(broadcast, i) * queues];
         for (int nth = 0; nth < broadcast->shards[i].slices; nth++)

@@ -29,7 +29,7 @@ struct piece {
 };
 
 struct kept_tensor {
-    char name[48];
+    char name[TENSOR_NAME];
     int param, unit;
     enum kept role;
     int dims; /* 1 or 2 */

@@ -79,6 +79,10 @@ static struct tensor *part_of_buffers(struct pool *pool, struct tensor *buffers,
 
 /* ---- the tasks of an update -------------------------------------------------------------------------------------- */
 
+bool is_of_snapshot(const struct task *task) { return task->extra.slot.needed; }
+bool is_commit(const struct task *task) { return is_of_snapshot(task) && task->extra.slot.returns; }
+bool is_persist(const struct task *task) { return is_of_snapshot(task) && !is_commit(task) && !is_copy(task); }
+
 /* Makes the task run only where its iteration has a slot, and returns it. */
 static struct task *need_slot(const struct snapshot_rewrite *rewrite, struct task *task)
 {

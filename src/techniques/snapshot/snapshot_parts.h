@@ -24,6 +24,11 @@ struct snapshot_rewrite { /* the rewrite of a list whose updates are to be store
  * are stored. */
 size_t store_all(struct snapshot_rewrite *rewrite);
 
+/* Tasks of snapshots: copies to buffers, *persists*, which write a buffer to the file, and the commit. */
+bool is_of_snapshot(const struct task *task);
+bool is_persist(const struct task *task);
+bool is_commit(const struct task *task);
+
 /* Makes a buffer of `bytes` bytes on the device for each of so many slots.  Returns the buffer of slot 1, which leads
  * to the others by next_slot. */
 struct tensor *new_buffers(struct pool *pool, struct device *device, size_t bytes, int slots);

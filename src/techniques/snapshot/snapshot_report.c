@@ -28,12 +28,12 @@ static struct outcome outcome_at(const struct simulation *simulation, int iterat
     for (size_t i = 0; i < simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i];
         const struct moment *moment = &moments[i];
-        if (!task->extra.slot.needed || moment->skipped)
+        if (!is_of_snapshot(task) || moment->skipped)
             continue;
         outcome.begin = fmin(outcome.begin, moment->start + shift);
-        if (task->extra.slot.returns)
+        if (is_commit(task))
             outcome.durable = moment->end + shift;
-        else if (task->lane->kind == LANE_DISK)
+        else if (is_persist(task))
             outcome.recoverable = moment->end + shift;
     }
     return outcome;
@@ -49,7 +49,7 @@ static double longest_hold(const struct simulation *simulation)
     double hold = 0;
     for (size_t i = 0; i < (size_t)simulation->pattern * simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i % simulation->list->n];
-        if (!task->extra.slot.needed) {
+        if (!is_of_snapshot(task)) {
             update = &moments[i];
         } else if (is_copy(task) && !task->extra.slot.aside && !moments[i].skipped) {
             double from = update->skipped ? moments[i].start : update->end;
@@ -113,9 +113,9 @@ static void sum_seconds(const struct simulation *simulation, double *disk, doubl
     *links = 0;
     for (size_t i = 0; i < simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i];
-        if (task->extra.slot.needed && task->lane->kind == LANE_DISK)
+        if (is_persist(task) || is_commit(task))
             *disk += simulation->seconds[i];
-        else if (task->extra.slot.needed && task->lane->kind != LANE_COMPUTE)
+        else if (is_of_snapshot(task) && task->lane->kind != LANE_COMPUTE)
             *links += simulation->seconds[i];
     }
 }
@@ -160,11 +160,11 @@ static struct ways measure_ways(const struct list *list)
     struct ways ways = {.updates = 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!task->extra.slot.needed || task->extra.slot.returns)
+        if (!is_of_snapshot(task) || is_commit(task))
             continue;
-        /* A persist task, which is no copy, has its buffer as its first access. */
-        const struct tensor *tensor = is_copy(task) ? copy_source(task) : task->accesses[0].tensor;
-        if (!is_copy(task)) {
+        /* A persist has its buffer as its first access. */
+        const struct tensor *tensor = is_persist(task) ? task->accesses[0].tensor : copy_source(task);
+        if (is_persist(task)) {
             ways.updates++;
             ways.bytes += (double)tensor->bytes;
         } else if (task->lane->kind == LANE_COMPUTE) {

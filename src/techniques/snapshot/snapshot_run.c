@@ -94,11 +94,11 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
     size_t cap = 0;
     for (size_t i = 0; i < list->n; i++) {
         struct task *task = list->tasks[i];
-        if (!task->extra.slot.needed || is_copy(task))
+        if (!is_persist(task) && !is_commit(task))
             continue;
-        task->function = task->extra.slot.returns ? commit_iteration : persist;
+        task->function = is_commit(task) ? commit_iteration : persist;
         task->argument = snapshot_run;
-        if (task->extra.slot.returns)
+        if (is_commit(task))
             continue;
         size_t bytes = task->accesses[0].tensor->bytes;
         CHECK(bytes == payload_bytes(&task->extra.state), "%zu bytes are stored of %zu elements", bytes,

@@ -337,15 +337,15 @@ static int plan_memory(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool is_on; /* is --memory given? */
+static bool asked_memory; /* is --memory given? */
 
-static bool wants_memory_table(void) { return is_on; }
+static bool wants_memory_table(void) { return asked_memory; }
 
 static void check_memory_options(void)
 {
     bool proves = asked_predict.simulate || asked_proof.verify;
     bool prints = asked_plan.print || asked_plan.print_list;
-    if (is_on && (proves || prints))
+    if (asked_memory && (proves || prints))
         fail(EXIT_USAGE,
              "--memory prints a table and nothing else: leave --simulate, --verify, --print and --print-list out");
 }
@@ -353,7 +353,7 @@ static void check_memory_options(void)
 static const struct option options[] = {
     {.name = "memory",
      .type = OPT_FLAG,
-     .value = &is_on,
+     .value = &asked_memory,
      .group = GROUP_LOOKING,
      .classes = OF_PLAN,
      .help = "print only a table of what each device would hold at the peak, with each kind of --recompute "

@@ -25,7 +25,7 @@
 #include <math.h>
 #include <unistd.h>
 
-static bool is_on; /* is --search given? */
+static bool asked_search; /* is --search given? */
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
@@ -312,12 +312,12 @@ static int plan_search(const struct settings *settings)
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static bool wants_search(void) { return is_on; }
+static bool wants_search(void) { return asked_search; }
 
 static void check_search_options(struct settings *settings)
 {
     const struct predict_options *options = &asked_predict;
-    if (!is_on || asked_plan.list) /* the latter is refused elsewhere */
+    if (!asked_search || asked_plan.list) /* the latter is refused elsewhere */
         return;
     if (!options->hardware)
         fail(EXIT_USAGE, "--search plans for a machine that is described: add --hardware FILE, such as "
@@ -332,7 +332,7 @@ static void check_search_options(struct settings *settings)
 static const struct option options[] = {
     {.name = "search",
      .type = OPT_FLAG,
-     .value = &is_on,
+     .value = &asked_search,
      .group = GROUP_PREDICTING,
      .classes = OF_PLAN,
      .help = "look for the best way to train on -d N devices of --hardware: the mesh, and --zero, --pipeline "

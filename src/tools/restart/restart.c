@@ -25,7 +25,7 @@
 
 enum { MOST_FRUITLESS = 3 }; /* restarts, one after another, without a newer commit */
 
-static bool is_on; /* is --restart given? */
+static bool asked_restart; /* is --restart given? */
 
 /* Trainings in children, one after another, as the parent sees them. */
 struct children {
@@ -96,7 +96,7 @@ static void prepare_restart(struct children *children, int nth, int status)
 }
 
 /* Sets all of *settings anew: parse_settings() always returns the same struct. */
-static void reread_settings(const struct settings *settings, int argc, char **argv)
+static void reread_settings(struct settings *settings, int argc, char **argv)
 {
     const struct settings *read = parse_settings(&train_usage, argc, argv);
     CHECK(read == settings, "the settings were read into another struct");
@@ -126,7 +126,7 @@ static enum supervised supervise(struct children *children, int *code)
 static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
 {
     struct children children = {.file = asked_snapshot.file};
-    if (!is_on)
+    if (!asked_restart)
         return true;
     children.newest = look_for_commit(children.file);
     if (settings->resumed)
@@ -146,21 +146,21 @@ static bool train_in_children(struct settings *settings, int argc, char **argv, 
 
 static void check_restart_options(void)
 {
-    if (is_on && !asked_snapshot.file)
+    if (asked_restart && !asked_snapshot.file)
         fail(EXIT_USAGE, "--restart goes on from a snapshot: add --snapshot FILE");
 }
 
 static void add_restart_word(struct trainer *trainer, struct kept_run *kept_run)
 {
     (void)trainer;
-    if (is_on)
+    if (asked_restart)
         append_text(&kept_run->more_words, " --restart");
 }
 
 static const struct option options[] = {
     {.name = "restart",
      .type = OPT_FLAG,
-     .value = &is_on,
+     .value = &asked_restart,
      .group = GROUP_TECHNIQUES,
      .classes = OF_TRAIN,
      .help = "train in a process of its own, which goes on from the newest commit in --snapshot FILE. If it dies, "

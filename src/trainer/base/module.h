@@ -16,8 +16,8 @@
  * techniques, tools, each by name.  A module whose hooks must be called after those of another folder says so in
  * `.after`, with the reason beside it.  `make modules` prints it.
  *
- * The values of a folder's options lie in its own variables.  Those that other files read are in a struct that is called
- * asked_ and the folder's name or its command's, such as asked_swap.
+ * The values of a folder's options lie in its own variables.  Those that other files read are in a struct that is
+ * called asked_ and the folder's name or its command's, such as asked_swap.
  *
  * A *foreign* word is one of other programs: `fit` where we say train, --batch-size where we say --batch.  A user who
  * types one is told ours.

@@ -163,7 +163,8 @@ static void fill_edges(struct list *list, int n_kinds)
 
 void depend(struct list *list, enum edges_wanted wanted)
 {
-    fill_edges(list, wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1);
+    int n_kinds = wanted == ALL_EDGES ? EDGE_KINDS : EDGE_DATA + 1; /* data edges are the first of enum edge_kind */
+    fill_edges(list, n_kinds);
     mark_waits(list);
     for (size_t i = 0; i < list->n; i++) {
         list->tasks[i]->notify = 0;
