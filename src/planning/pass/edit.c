@@ -1,8 +1,8 @@
 /* edit.c - the verbs of passes (see edit.h).
  *
  * While an edit is open, the tasks are a closed chain of neighbours, so that every change of order is a change of a few
- * pointers.  A task that does nothing, `ends`, closes it.  Before a verb changes anything else in tasks and tensors, it
- * notes the old bytes in a journal: undo_edit() writes them back, the last change first.
+ * pointers.  A task that does nothing, `sentinel`, closes it.  Before a verb changes anything else in tasks and tensors,
+ * it notes the old bytes in a journal: undo_edit() writes them back, the last change first.
  */
 #include "edit.h"
 
@@ -15,7 +15,7 @@ struct change {                                    /* an entry of the journal */
 };
 struct edit {
     struct list *list;
-    struct task ends; /* its `next` is the first task, its `prev` the last one */
+    struct task sentinel; /* its `next` is the first task, its `prev` the last one */
     /* as they were when the edit was opened: */
     size_t n_tasks, n_tensors;
     uint64_t last_origin;
@@ -44,12 +44,12 @@ struct edit *open_edit(struct list *list)
     edit->last_origin = list->last_origin;
     edit->last_message = list->last_message;
     edit->tags = list->tags;
-    edit->ends.prev = &edit->ends;
-    edit->ends.next = &edit->ends;
+    edit->sentinel.prev = &edit->sentinel;
+    edit->sentinel.next = &edit->sentinel;
     for (size_t i = 0; i < list->n; i++)
-        link_behind(list->tasks[i], edit->ends.prev);
-    list->sentinel = &edit->ends;
-    list->cursor = edit->ends.prev;
+        link_behind(list->tasks[i], edit->sentinel.prev);
+    list->sentinel = &edit->sentinel;
+    list->cursor = edit->sentinel.prev;
     return edit;
 }
 
@@ -66,10 +66,10 @@ static void close_edit(struct edit *edit)
 }
 
 /* Writes the tasks of the chain to the array, in their order, and returns how many there are. */
-static size_t copy_chain(const struct task *ends, struct task **tasks)
+static size_t copy_chain(const struct task *sentinel, struct task **tasks)
 {
     size_t n = 0;
-    for (struct task *task = ends->next; task != ends; task = task->next)
+    for (struct task *task = sentinel->next; task != sentinel; task = task->next)
         tasks[n++] = task;
     return n;
 }
@@ -78,7 +78,7 @@ static size_t copy_chain(const struct task *ends, struct task **tasks)
 static void order_list(struct edit *edit)
 {
     struct list *list = edit->list;
-    list->n = copy_chain(&edit->ends, list->tasks);
+    list->n = copy_chain(&edit->sentinel, list->tasks);
     for (size_t i = 0; i < list->n; i++)
         list->tasks[i]->index = i;
 }
@@ -201,11 +201,11 @@ enum move_way { EARLIER, LATER };
  * edit's obstacle says why. */
 static bool try_to_pass(struct edit *edit, const struct task *task, const struct task *neighbour, enum move_way way)
 {
-    bool ends = neighbour == &edit->ends;
+    bool is_end = neighbour == &edit->sentinel;
     const struct task *first = way == LATER ? task : neighbour;
     const struct task *second = way == LATER ? neighbour : task;
-    edit->obstacle = (struct obstacle){.first = first, .second = second, .on_way = ends ? NULL : neighbour};
-    if (ends || (first->extra.gate == GATE_OPENS && second->extra.gate == GATE_WAITS) ||
+    edit->obstacle = (struct obstacle){.first = first, .second = second, .on_way = is_end ? NULL : neighbour};
+    if (is_end || (first->extra.gate == GATE_OPENS && second->extra.gate == GATE_WAITS) ||
         is_after(edit->list, second, first, SAME_STEP))
         return false;
     edit->obstacle.over = find_shared(task, neighbour);

@@ -7,7 +7,8 @@ struct recompute_options asked_recompute;
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* The search of swap's pass for what is made again, whether or not --swap is given; NULL: swap was left out. */
+/* The search for what is made again, which swap's pass has (swap/swap_auto.c), whether or not --swap is given; NULL:
+ * swap was left out. */
 static pass_run *find_search(void)
 {
     size_t n;
@@ -37,6 +38,7 @@ static bool run_recompute(struct list *list, const struct costs *costs, const st
     if (asked_recompute.mode != RECOMPUTE_AUTO)
         return recompute_by_rule(list, asked_recompute.mode, report);
     pass_run *search = find_search();
+    CHECK(search, "--recompute auto has no search"); /* else check_recompute_options() has refused it */
     return search(list, costs, facts, report);
 }
 

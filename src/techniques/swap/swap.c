@@ -222,7 +222,7 @@ static int phase_at(const struct phases *phases, int position)
     return i;
 }
 
-/* Sets fate->in: the tensor comes back at the beginning of phase `back`, or at that of the gap if it is later.  If
+/* Sets fate->in: the tensor comes back at the beginning of phase `back`, but not before the gap begins.  If
  * `back` is -1, or the phase ends before the gap begins, the tensor comes back right before its reader. */
 static void come_back_during(const struct phases *phases, int back, struct fate *fate)
 {

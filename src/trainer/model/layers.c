@@ -3,7 +3,7 @@
  */
 #include "model.h"
 
-/* Attention half of layer l: x1 = x + proj(attention(qkv(layernorm(x)))). */
+/* The attention half of a layer: x1 = x + proj(attention(qkv(layernorm(x)))). */
 static struct tensor *attention_forward(struct builder *b, const struct weight *p, struct tensor *x)
 {
     struct tensor *n = layernorm(b, "attn.ln", x, p[LN1_W], p[LN1_B]);  /* (N, C)  */
@@ -13,7 +13,7 @@ static struct tensor *attention_forward(struct builder *b, const struct weight *
     return residual(b, "attn.residual", x, o);
 }
 
-/* MLP half of layer l: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
+/* The MLP half of a layer: x2 = x1 + proj(gelu(fc(layernorm(x1)))). */
 static struct tensor *mlp_forward(struct builder *b, const struct weight *p, struct tensor *x1)
 {
     struct tensor *n = layernorm(b, "mlp.ln", x1, p[LN2_W], p[LN2_B]);     /* (N, C)  */

@@ -136,7 +136,7 @@ static void add_backwards(struct step_tapes *step_tapes, const struct turn *turn
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
-    bool is_alone = trainer->mesh.dp == 1;
+    bool is_one_replica = trainer->mesh.dp == 1;
     bool has_weights = turn->computation != INPUT_GRADIENT;
     bool ends_step = has_weights && micro == trainer->micros - 1;
     bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);
@@ -147,14 +147,14 @@ static void add_backwards(struct step_tapes *step_tapes, const struct turn *turn
         if (!ends_step)
             continue;
         send_unit(step_tapes->b, unit);
-        if (is_alone)
+        if (is_one_replica)
             reduce_and_update(step_tapes->b, unit);
         else if (unit < end - 1)
             reduce_and_update(step_tapes->b, unit + 1);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(step_tapes, stage, micro);
-    if (ends_step && !is_alone)
+    if (ends_step && !is_one_replica)
         reduce_and_update(step_tapes->b, first);
     if (has_weights)
         free_tapes(step_tapes, stage, micro);
