@@ -1,8 +1,8 @@
 /* edit.c - the verbs of passes (see edit.h).
  *
  * While an edit is open, the tasks are a closed chain of neighbours, so that every change of order is a change of a few
- * pointers.  A task that does nothing, `sentinel`, closes it.  Before a verb changes anything else in tasks and tensors,
- * it notes the old bytes in a journal: undo_edit() writes them back, the last change first.
+ * pointers.  A task that does nothing, `sentinel`, closes it.  Before a verb changes anything else in tasks and
+ * tensors, it notes the old bytes in a journal: undo_edit() writes them back, the last change first.
  */
 #include "edit.h"
 
