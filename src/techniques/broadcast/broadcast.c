@@ -119,9 +119,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
     if (message)
         parent = find_parent(message, copy);
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
-                 !waits_for_whole(broadcast->list, message, copy);
-    if (joins)
-        joins = bring_beside(edit, message, copy); /* false: it cannot be moved there, and stays where it is */
+                 !waits_for_whole(broadcast->list, message, copy) && bring_beside(edit, message, copy);
     if (!joins) {
         GROW(broadcast->messages, broadcast->cap_messages, broadcast->n_messages + 1);
         message = &broadcast->messages[broadcast->n_messages++];
@@ -325,8 +323,7 @@ static const char *for_queue(char out[16], int queue)
     return out;
 }
 
-/* That queue of the device on whose lane the copy is, which is the sender of a direct copy, and the receiver of a copy
- * from the host. */
+/* That queue of the device on whose lane the copy is: that is the sender, or, of a copy from the host, the receiver. */
 static struct lane *lane_of_queue(const struct broadcast *broadcast, const struct task *copy, int queue)
 {
     struct device *device = copy->lane->device;
@@ -345,15 +342,13 @@ static struct lane *lane_of_queue(const struct broadcast *broadcast, const struc
     return lane;
 }
 
-/* That queue of a device that receives.  Queue 1's receives are on its ordinary lane of copies from others
- * (FOR_MOVES). */
-static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *device, int queue)
+/* That queue of a device that receives.  Queue 1's receives are on its lane of copies from others (FOR_MOVES). */
+static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *to, int queue)
 {
-    char purpose[16];
+    char word[16];
     if (queue == 0)
-        return device->lanes[LANE_COMPUTE];
-    return lane_for(broadcast->list->pool->machine, device, LANE_UPLOAD,
-                    queue == 1 ? FOR_MOVES : for_queue(purpose, queue));
+        return to->lanes[LANE_COMPUTE];
+    return lane_for(broadcast->list->pool->machine, to, LANE_UPLOAD, queue == 1 ? FOR_MOVES : for_queue(word, queue));
 }
 
 /* Puts the receive right before the first reader of what the hop brings, so that later tasks of the lane wait no longer

@@ -64,7 +64,7 @@ static struct side make_side(const struct kept_tensor *tensor, const char *where
 }
 
 /* The walk has ended.  Returns the problem that a piece still has elements, or NULL. */
-static struct problem *unfinished_problem(const struct side *side)
+static struct problem *left_problem(const struct side *side)
 {
     for (size_t k = 0; k < side->tensor->n; k++)
         if (side->done[k] < piece_elements(&side->tensor->pieces[k]))
@@ -92,8 +92,8 @@ static struct problem *walk_tensor(struct side sides[2], struct copies *plan)
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
     }
-    struct problem *problem = unfinished_problem(from_side);
-    return problem ? problem : unfinished_problem(to_side);
+    struct problem *problem = left_problem(from_side);
+    return problem ? problem : left_problem(to_side);
 }
 
 struct problem *plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where,
