@@ -89,11 +89,6 @@ struct settings *parse_settings(const struct usage *usage, int argc, char **argv
 
 uint32_t last_step(const struct settings *settings); /* the step after which yard train ends */
 
-/* What messages say to a user who looks for a command that evaluates. */
-#define HOW_TO_EVALUATE                                                                                                \
-    "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
-    "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
-
 /* ---- all_options.c ----------------------------------------------------------------------------------------------- */
 
 bool was_given(const char *option); /* has this run's command line or its config file the option of this name? */

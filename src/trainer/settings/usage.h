@@ -31,6 +31,11 @@ struct usage {
 };
 extern const struct usage train_usage; /* usage.c */
 
+/* What messages say to a user who looks for a command that evaluates. */
+#define HOW_TO_EVALUATE                                                                                                \
+    "to evaluate a saved model, train it for one step that changes nothing: `yard train --init MODEL --data TEXT "     \
+    "--val-data TEXT --lr 0 --steps 1 --sample-tokens 0`"
+
 /* What commands, and folders outside of src/trainer, demand of the trainer besides its options. */
 struct demands {
     const char *one_device; /* the command that needs a single device, "check"; NULL: several may be there */
