@@ -6,7 +6,6 @@
  *
  * CPU sub-devices and logical devices share a context, so copies between them are direct.  GPUs get a context each,
  * because drivers may reserve a shared buffer on every device; moves between them are staged through the host.
- * (make_context() in machine.c decides this.)
  *
  * An arena is a list of slabs, none larger than the device's maximum allocation.  A tensor is an aligned sub-buffer of
  * one slab; it never lies in two, and the slab itself is never given to a kernel.  The host's slabs are pinned, each by
@@ -33,7 +32,7 @@
 
 /* ---- memory and contexts ----------------------------------------------------------------------------------------- */
 
-/* A large block of a device's memory.  `host` and the fields below the heading are only set for the host's slabs. */
+/* A large block of a device's memory.  `host`, `pinned`, `queue` and `block` are only set for the host's slabs. */
 struct slab {
     cl_mem buffer;    /* NULL on the host */
     void *host;       /* the first usable byte; NULL on an OpenCL device */
@@ -41,9 +40,6 @@ struct slab {
     size_t bytes;     /* usable bytes; a guard of GUARD_BYTES lies behind them */
     cl_mem *parts;    /* the sub-buffers that slab_part() made, oldest first; the newest is released first */
     size_t n_parts, cap_parts;
-
-    /* ---- slabs of the host ---- */
-
     cl_mem pinned;          /* the mapped buffer in which the bytes lie, so that copies need no staging; or NULL */
     cl_command_queue queue; /* a queue of the context that `pinned` belongs to */
     void *block;            /* the first byte of `pinned`; without it, what malloc() returned */
@@ -51,22 +47,14 @@ struct slab {
 
 enum { GUARD_BYTES = 4096 };
 
-struct program { /* one built .cl file */
-    char *file;
-    cl_program cl;
-};
-
 /* Devices that share memory objects, and the programs built for them. */
 struct context {
     cl_context cl;
-    int index; /* its place in machine->contexts */
-    struct program *programs;
+    int index;                /* its place in machine->contexts */
+    struct program *programs; /* driver.h */
     size_t n_programs, cap_programs;
     bool clblast_announced; /* the user has been told that CLBlast compiles its kernels for this context */
 };
-
-/* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
-enum { DEVICE_ALIGNMENT = 512 };
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
@@ -91,7 +79,6 @@ struct lane {
 /* ---- devices and the machine ------------------------------------------------------------------------------------- */
 
 enum { MOST_DEVICES = 16 };
-#define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
 
 struct device {
     char id[24];    /* its name for -d: "0:0", "0:0/2.1" (second half), "0:0x4.3" (fourth share); "host" */
@@ -137,15 +124,12 @@ struct machine {
     struct lane **lanes;
     int n_lanes;
     size_t cap_lanes;
-
-    /* ---- machines that are only described ---- */
-
-    struct link **links; /* only a described machine has links */
-    int n_links;
-    size_t cap_links;
-    double issue_seconds;           /* on a described machine: seconds that the host takes to issue a task */
     struct machine_options options; /* what open_machine() was given; zeros on a described machine */
     size_t allocated;               /* bytes of all slabs, guards included */
+    struct link **links;            /* only a described machine has links */
+    int n_links;
+    size_t cap_links;
+    double issue_seconds; /* on a described machine: seconds that the host takes to issue a task */
 };
 
 /* ---- machine.c, device.c ----------------------------------------------------------------------------------------- */

@@ -30,6 +30,13 @@ struct link {
     int max_lanes;     /* the most lanes of one device that may use it; 0: any number */
 };
 
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Every device's tensors begin at multiples of this (NVIDIA's need it), so that a layout is the same everywhere. */
+enum { DEVICE_ALIGNMENT = 512 };
+
+#define NO_LIMIT ((size_t)1 << 50) /* bytes: the largest budget, and the size of memory where none is given */
+
 /* ---- parts of struct device, a subject each ---------------------------------------------------------------------- */
 
 enum { GPU_WORK_GROUP = 128 }; /* work-items per row, unless one_item, the device or YARD_WG say otherwise */

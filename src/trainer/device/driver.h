@@ -60,6 +60,11 @@ char *kernel_source(const char *file, char **path);
 
 /* ---- kernels.c --------------------------------------------------------------------------------------------------- */
 
+struct program { /* one built .cl file */
+    char *file;
+    cl_program cl;
+};
+
 /* A kernel object of its own (arguments are set once per object) from cl/<file>.  The .cl file is searched in
  * $YARD_KERNELS, ./cl and beside the binary; the copy embedded in the binary is the fallback.  A build error ends the
  * program with the compiler's log, which names the .cl file and line.  The caller releases the kernel. */
