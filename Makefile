@@ -221,8 +221,8 @@ check: $(BUILD)/tests/passed ## Runs all other tests: 12 minutes.  `make test` c
 	@YARD=$(RUN) YARD_TESTS=check tests/lib/run.sh $(BUILD)/tests $(TESTS) $(IN_PARTS) $(LONGER)
 
 # run.sh makes this file where all of `make test` have passed.  It is older than what has changed since.
-READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* data/* data/*/* tutorials/* tutorials/*/* src/make/* src/gallery/* \
-    README.md)
+READ_BY_TESTS = $(wildcard tests/*.mk tests/*/* tests/pages/marks/* tests/pages/marks/*/* data/* data/*/* \
+    tutorials/* tutorials/*/* src/make/* src/gallery/* src/gdb/* README.md)
 $(BUILD)/tests/passed: $(YARD) $(TESTS) $(READ_BY_TESTS)
 	@$(MAKE) --no-print-directory test T=
 

@@ -39,7 +39,7 @@ function value_of(line, field) {
     file[name] = FILENAME
     sorted[++n] = name
 }
-name != "" && /\.(options|commands) *=/ && !/\.(options|commands) = [^ ]+,/ {
+name != "" && /\.(options|commands) *=/ && !/^    \.(options|commands) = [^ ]+,/ {
     print FILENAME ", line " FNR ": this line must be like `    .options = of_runs,`" >"/dev/stderr"
     wrong = 1
     exit 2

@@ -1,4 +1,4 @@
-/* list_changes.c - lists and tasks are freed, and tasks change places. */
+/* list_changes.c - lists and tasks are freed, tasks change places, and what is asked of a list. */
 #include "list.h"
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */
@@ -39,6 +39,8 @@ void permute_tasks(struct list *list, size_t first, const size_t *positions, siz
     }
     free(before);
 }
+
+/* ---- what is asked of a list ------------------------------------------------------------------------------------- */
 
 uint32_t repeat_of(const struct list *list, uint32_t most)
 {
