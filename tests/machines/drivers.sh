@@ -167,12 +167,15 @@ while [ $# -gt 1 ]; do
     done
 done
 
-# Vectors of one float choose CLBlast too.  The tests of kernels set shapes of their own, this one among them.
-gpu='env YARD_VEC=1 YARD_WG=64 YARD_SEPARATE_CONTEXTS=1'
-golden gpu with system "$gpu"
-must_succeed 'gpu: losses' same_losses with system "$gpu" "$YARD" train
-must_succeed 'gpu, two: losses' same_losses with system "$gpu" "$YARD" train -d 0:0x2
-suite gpu 'test_kernels.*' with system "$gpu"
+as_gpu() { # WORDS: run them on the system's driver in a GPU's shape; vectors of one float choose CLBlast too
+    with system env YARD_VEC=1 YARD_WG=64 YARD_SEPARATE_CONTEXTS=1 "$@"
+}
+
+golden gpu as_gpu
+must_succeed 'gpu: losses' same_losses as_gpu "$YARD" train
+must_succeed 'gpu, two: losses' same_losses as_gpu "$YARD" train -d 0:0x2
+# The tests of kernels set shapes of their own, one float among them.
+suite gpu 'test_kernels.*' as_gpu
 
 echo
 if [ -n "$failures" ]; then
