@@ -62,6 +62,17 @@ signals_of_each_kind() {
     done
 }
 
+# As timeout sends it: to the run, and then to the group of processes to which both belong.
+signal_sent_twice() { # NAME
+    train_by start --steps 100000000 --log "$TMP/log" --save "$TMP/twice"
+    check "$1: the run trains before it" within 600 has_trained
+    kill -TERM "$child"
+    sleep 0.002
+    kill -TERM "$child"
+    ended "$1" 130 ', saved'
+    only_whole "$1" "$TMP/twice"
+}
+
 signal_with_a_snapshot() { # NAME
     train_by start --steps 100000000 --log "$TMP/log" --snapshot "$TMP/run.snap"
     check "$1: a snapshot is stored before it" within 600 has_stored
@@ -361,6 +372,7 @@ files_of_the_user() { # NAME
 
 signal_before_the_first_step 'a signal before the first step'
 signals_of_each_kind
+signal_sent_twice 'a signal that is sent twice within milliseconds'
 signal_with_a_snapshot 'a signal with --snapshot'
 signal_during_an_evaluation 'a signal during an evaluation'
 signal_to_sample

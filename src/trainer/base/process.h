@@ -11,8 +11,8 @@ extern const char *program_name;
  * SIGTERM and SIGHUP end the program with a sentence and EXIT_INTERRUPTED. */
 void prepare_process(const char *called);
 
-/* From now on the first of these signals makes interrupted() true, and only the second ends the program.  The caller
- * ends it after `what`, such as "the step": the user is told so. */
+/* From now on the first of these signals makes interrupted() true, and only the second, half a second later or more,
+ * ends the program.  The caller ends it after `what`, such as "the step": the user is told so. */
 void defer_interrupts(const char *what);
 
 /* Installs our handlers anew for those signals that the OpenCL driver's compiler has replaced them for. */

@@ -163,6 +163,40 @@ static void interrupt_without_stderr(void *unused)
 
 TEST(a_signal_leaves_errno_as_it_was) { assert_int_equal(run_child(interrupt_without_stderr, NULL).code, 0); }
 
+/* As timeout(1) does. */
+static void send_twice(void *unused)
+{
+    (void)unused;
+    prepare_process("yard");
+    defer_interrupts("the step");
+    raise(SIGTERM);
+    raise(SIGTERM);
+    _exit(interrupted() ? 0 : 1);
+}
+
+static void send_again_later(void *unused)
+{
+    (void)unused;
+    prepare_process("yard");
+    defer_interrupts("the step");
+    raise(SIGTERM);
+    nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
+    raise(SIGTERM);
+    _exit(0);
+}
+
+TEST(only_a_later_signal_ends_the_program_at_once)
+{
+    const char *first = "yard: interrupted: finishing the step; a second signal ends the run at once\n";
+    struct outcome outcome = run_child(send_twice, NULL);
+    assert_int_equal(outcome.code, 0);
+    assert_string_equal(outcome.text, first);
+
+    outcome = run_child(send_again_later, NULL);
+    assert_int_equal(outcome.code, EXIT_INTERRUPTED);
+    assert_non_null(strstr(outcome.text, "yard: interrupted again: ended at once"));
+}
+
 /* ---- machine ----------------------------------------------------------------------------------------------------- */
 
 static bool is_smaller(const void *item, const void *key)
