@@ -14,6 +14,8 @@
 # damaged, 2 words are wrong, 3 there is no such device, 4 the system refuses something.
 # Where something is allowed, and only said, the line is a check with warns or prints.
 #
+# shellcheck disable=SC2086 # $tiny_plan and $search are words
+#
 # To see it fail: in cut_layers() of mesh.c, leave out the refusal of too few layers.
 . tests/lib/helpers.sh
 . tests/lib/mistakes.sh
@@ -21,6 +23,8 @@
 check 'a model is trained and saved' save_model
 printf 'too short' >"$TMP/short.txt"
 server=data/hardware/server.txt
+tiny_plan='plan --model tiny'
+search="$tiny_plan --search --hardware $server"
 
 # ---- options without effect ------------------------------------------------------------------------------------------
 
@@ -138,41 +142,36 @@ refuse 2 '--vocab is an option of another command, not of `yard train`' train --
 refuse 4 'cannot open nowhere.txt: No such file or directory' plan --list nowhere.txt
 refuse 2 'has its own machine, sizes and times: leave --model out' plan --list data/steps/chain.txt --model tiny
 refuse 2 'has its own machine, sizes and times: leave --hardware out' plan --list data/steps/chain.txt --simulate \
-    --hardware "$server"
+    --hardware $server
 refuse 2 'README.md, line 3: "Trainyard": expected device, lane' plan --list README.md
 refuse 2 '--print-list needs times: add --profile, --hardware or --list' plan --model tiny --print-list
 refuse 2 'both say what a device may hold; leave one out' plan --list data/steps/chain.txt --simulate --device-mem 1G \
     --what-if mem=2G
-refuse_search() { # CODE PART OPTIONS...
-    search_code=$1 search_part=$2
-    shift 2
-    refuse "$search_code" "$search_part" plan --model tiny --search --hardware "$server" "$@"
-}
 refuse 2 '--search plans for a machine that is described: add --hardware FILE' plan --model tiny --search -d 4
-refuse_search 2 'dp times --micro-batch must divide --batch 4' -d 2 --batch 4 --micro-batch 3
-refuse_search 2 'more than the budget of 1 B; use a smaller model, or a larger --host-mem' -d 2 --batch 4 --host-mem 1
+refuse 2 'dp times --micro-batch must divide --batch 4' $search -d 2 --batch 4 --micro-batch 3
+refuse 2 'more than the budget of 1 B; use a smaller model, or a larger --host-mem' $search -d 2 --batch 4 --host-mem 1
 refuse 2 'has its own machine, sizes and times: leave --search out' plan --list data/steps/chain.txt --search
-refuse_search 2 '--search needs -d N, the number of devices of data/hardware/server.txt'
-refuse_search 2 '--search needs -d N, the number of devices of data/hardware/server.txt' -d 0:0
-refuse_search 2 '-d 9: data/hardware/server.txt has devices = 8: use a smaller -d' -d 9
-refuse_search 2 '7 devices cannot be arranged for this training' -d 7
-refuse_search 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
-    -d 4 --device-mem 10K
-refuse_search 2 'give the memory of a device as --device-mem' -d 4 --what-if mem=1M
-refuse_search 2 '--search and --mesh: the search chooses it; leave one out' -d 4 --mesh dp=4
-refuse_search 2 'prints a table and nothing else; leave one out' -d 4 --simulate
-refuse 2 '-d 0: a plan can use 1 to 1024 devices' plan --model tiny --hardware "$server" -d 0
+refuse 2 "--search needs -d N, the number of devices of $server" $search
+refuse 2 "--search needs -d N, the number of devices of $server" $search -d 0:0
+refuse 2 "-d 9: $server has devices = 8: use a smaller -d" $search -d 9
+refuse 2 '7 devices cannot be arranged for this training' $search -d 7
+refuse 2 'nothing fits in 10240 bytes per device: parameters, gradients and optimizer alone need' \
+    $search -d 4 --device-mem 10K
+refuse 2 'give the memory of a device as --device-mem' $search -d 4 --what-if mem=1M
+refuse 2 '--search and --mesh: the search chooses it; leave one out' $search -d 4 --mesh dp=4
+refuse 2 'prints a table and nothing else; leave one out' $search -d 4 --simulate
+refuse 2 '-d 0: a plan can use 1 to 1024 devices' plan --model tiny --hardware $server -d 0
 for look in --simulate --verify --print --print-list; do
-    refuse 2 '--memory prints a table and nothing else' plan --hardware "$server" --memory $look
+    refuse 2 '--memory prints a table and nothing else' plan --hardware $server --memory $look
 done
 refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list --json
 for look in --print --view --trace=none; do
     refuse 2 'a step file is printed and nothing else; leave one out' plan --list data/steps/chain.txt --print-list \
         --simulate $look
 done
-refuse 2 'are needed, or more if a pass then chooses anew' plan --hardware "$server" --model tiny \
+refuse 2 'are needed, or more if a pass then chooses anew' plan --hardware $server --model tiny \
     --mesh dp=2 --zero 3 --overlap plan --host-mem 200K
-refuse 2 'are needed, or more if a pass then chooses anew' plan --hardware "$server" --model tiny \
+refuse 2 'are needed, or more if a pass then chooses anew' plan --hardware $server --model tiny \
     --mesh dp=2 --overlap local --swap layer --host-mem 200K
 printf 'task t host.cpu 0\n' >"$TMP/idle"
 refuse 2 'the tasks of a step take 0 s in all by the step file; expected 1e-9 to 1e6 s' \
@@ -191,43 +190,42 @@ check 'iterations without an update are stored too' \
 
 # ---- meshes ----------------------------------------------------------------------------------------------------------
 
-refuse_plan() { # CODE PART OPTIONS...
-    plan_code=$1 plan_part=$2
-    shift 2
-    refuse "$plan_code" "$plan_part" plan --model tiny "$@"
-}
-refuse_plan 2 'with numbers from 1 to 4096, not "dp=x"' --mesh dp=x
-refuse_plan 2 '--mesh takes dp=A,pp=B,tp=C, each once' -d 0:0x2 --mesh dp=2,dp=2
-refuse_plan 2 'there is one stage; --mesh pp=N makes N of them' --pipeline interleaved
-refuse_plan 2 'with numbers from 1 to 4096, not "dp=4294967297"' --mesh dp=4294967297
-refuse_plan 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or take one 2 times' --mesh dp=2
-refuse_plan 2 '--mesh dp=3 needs 3 devices, but -d gives 2: name 3 with -d, or take one 3 times' --mesh dp=3 -d 0:0x2
-refuse_plan 2 'asks for 8192 devices, the product of its numbers; 4096 are possible' --mesh dp=4096,pp=2
-refuse_plan 2 'asks for 4294967296 devices' --hardware "$server" --mesh dp=4096,pp=4096,tp=256
-refuse_plan 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' -d 0:0x3 --mesh pp=3 --batch 6
-refuse_plan 2 'with 2 stages per device needs at least 4 layers, the model has 2: use pp=1, or --layers 4' \
-    -d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2
-refuse_plan 2 'needs a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2' \
-    -d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved
-refuse_plan 2 'dp=8 x --micro-batch 1000000: use a smaller --micro-batch, such as 1' -d 0:0x8 --micro-batch 1000000
-refuse_plan 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' -d 0:0x3 --mesh tp=3
-refuse_plan 2 '-d names more than 16 devices; `yard plan --hardware FILE` takes more' -d 0:0x17
-refuse_plan 2 'not "0:0x0"; `yard devices` lists them, and n and N are 1 or more' -d 0:0x0
-refuse_plan 2 '--stages 1: expected 2 numbers of layers' -d 0:0x2 --mesh pp=2 --stages 1
-refuse_plan 2 '2,1 has 3 layers in all, and must have 2' -d 0:0x2 --mesh pp=2 --stages 2,1
-refuse_plan 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' --batch 8 --grad-groups 3
-refuse_plan 2 '--grad-groups 2 stands for dp=2 on one device: with dp=2 give --grad-groups 1 instead' \
-    -d 0:0x2 --grad-groups 2
-refuse_plan 2 'with a tied head, more than two groups need pp=1' \
-    -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
-refuse_plan 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
-    --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
+refuse 2 'with numbers from 1 to 4096, not "dp=x"' $tiny_plan --mesh dp=x
+refuse 2 '--mesh takes dp=A,pp=B,tp=C, each once' $tiny_plan -d 0:0x2 --mesh dp=2,dp=2
+refuse 2 'there is one stage; --mesh pp=N makes N of them' $tiny_plan --pipeline interleaved
+refuse 2 'with numbers from 1 to 4096, not "dp=4294967297"' $tiny_plan --mesh dp=4294967297
+refuse 2 '--mesh dp=2 needs 2 devices, and without -d there is 1: name 2 with -d, or take one 2 times' \
+    $tiny_plan --mesh dp=2
+refuse 2 '--mesh dp=3 needs 3 devices, but -d gives 2: name 3 with -d, or take one 3 times' \
+    $tiny_plan --mesh dp=3 -d 0:0x2
+refuse 2 'asks for 8192 devices, the product of its numbers; 4096 are possible' $tiny_plan --mesh dp=4096,pp=2
+refuse 2 'asks for 4294967296 devices' $tiny_plan --hardware $server --mesh dp=4096,pp=4096,tp=256
+refuse 2 'needs at least 3 layers, the model has 2: use pp=2, or --layers 3' $tiny_plan -d 0:0x3 --mesh pp=3 --batch 6
+refuse 2 'with 2 stages per device needs at least 4 layers, the model has 2: use pp=1, or --layers 4' \
+    $tiny_plan -d 0:0x2 --mesh pp=2 --pipeline interleaved --micro-batch 2
+refuse 2 'needs a multiple of 2 micro-batches, not 1: try --batch 4 --micro-batch 2' \
+    $tiny_plan -d 0:0x2 --mesh pp=2 --layers 4 --pipeline interleaved
+refuse 2 'dp=8 x --micro-batch 1000000: use a smaller --micro-batch, such as 1' \
+    $tiny_plan -d 0:0x8 --micro-batch 1000000
+refuse 2 'tp=3 cuts the model by heads and words, of which it has 2 and 256: use tp=2' $tiny_plan -d 0:0x3 --mesh tp=3
+refuse 2 '-d names more than 16 devices; `yard plan --hardware FILE` takes more' $tiny_plan -d 0:0x17
+refuse 2 'not "0:0x0"; `yard devices` lists them, and n and N are 1 or more' $tiny_plan -d 0:0x0
+refuse 2 '--stages 1: expected 2 numbers of layers' $tiny_plan -d 0:0x2 --mesh pp=2 --stages 1
+refuse 2 '2,1 has 3 layers in all, and must have 2' $tiny_plan -d 0:0x2 --mesh pp=2 --stages 2,1
+refuse 2 'needs a multiple of 3 micro-batches, not 1: try --batch 9 --micro-batch 3' \
+    $tiny_plan --batch 8 --grad-groups 3
+refuse 2 '--grad-groups 2 stands for dp=2 on one device: with dp=2 give --grad-groups 1 instead' \
+    $tiny_plan -d 0:0x2 --grad-groups 2
+refuse 2 'with a tied head, more than two groups need pp=1' \
+    $tiny_plan -d 0:0x2 --mesh pp=2 --batch 6 --micro-batch 1 --grad-groups 3
+refuse 2 '--pipeline dualpipev with pp=2 needs at least 4 micro-batches, not 3: try --batch 4 --micro-batch 1' \
+    $tiny_plan --layers 4 -d 0:0x2 --mesh pp=2 --batch 3 --micro-batch 1 --pipeline dualpipev
 mib=1048576
 refuse 2 'all tensors need at least 416 MiB, 1 B more than the budget of 416 MiB' \
     plan --list data/steps/swap.txt --device-mem $((416 * mib - 1))
-refuse_plan 2 '--batch 8 cannot be shared by dp=3: the nearest that works is --batch 9' -d 0:0x3 --batch 8
-refuse_plan 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --batch 6' \
-    -d 0:0x3 --batch 8 --micro-batch 2
+refuse 2 '--batch 8 cannot be shared by dp=3: the nearest that works is --batch 9' $tiny_plan -d 0:0x3 --batch 8
+refuse 2 'not a multiple of dp=3 x --micro-batch 2: the nearest that works is --batch 6' \
+    $tiny_plan -d 0:0x3 --batch 8 --micro-batch 2
 
 # ---- how long tasks take ---------------------------------------------------------------------------------------------
 
@@ -262,8 +260,8 @@ refuse 2 '--save x would overwrite what --snapshot writes' train --snapshot x --
 refuse 2 'a step file cannot describe slots' plan --list data/steps/snapshot.txt --snapshot x --print-list
 refuse 2 '--snapshot-slots takes a whole number from 1 to 16, not "0"' plan --list data/steps/chain.txt --snapshot x \
     --snapshot-slots 0
-refuse_plan 2 'more than the budget of 512 KiB; use a smaller model, or a larger --host-mem' \
-    --hardware "$server" --snapshot x --simulate --host-mem 512K
+refuse 2 'more than the budget of 512 KiB; use a smaller model, or a larger --host-mem' \
+    $tiny_plan --hardware $server --snapshot x --simulate --host-mem 512K
 
 # ---- room ------------------------------------------------------------------------------------------------------------
 
@@ -336,20 +334,20 @@ refuse_train 2 '--batch 1 cannot be shared by dp=2: the nearest that works is --
 refuse_train 2 'a layer of 130.0 or an embedding of ... billion parameters is beyond this program' \
     --layers 1000 --channels 100000 --heads 1
 refuse_train 2 'which needs 1000001: use more data, or a smaller --seq-len' --seq-len 1000000
-refuse 2 'a tensor of more than 2e9 elements: use a smaller --micro-batch' plan --hardware "$server" --batch 1000000
+refuse 2 'a tensor of more than 2e9 elements: use a smaller --micro-batch' plan --hardware $server --batch 1000000
 sed 's/^vector = .*/vector = 1000000/' data/hardware/laptop.txt >"$TMP/wide"
 refuse 2 'vector takes a whole number from 1 to 16' plan --hardware "$TMP/wide" --simulate
-sed 's/^devices = .*/devices = 1024/' data/hardware/server.txt >"$TMP/many"
+sed 's/^devices = .*/devices = 1024/' $server >"$TMP/many"
 refuse 2 'more than the 1000000 tasks that can be planned' \
     plan --hardware "$TMP/many" --model gpt2 --mesh dp=256 --batch 256 --simulate
 refuse 2 'a tensor of more than 2e9 elements: use a smaller --seq-len' \
-    plan --hardware "$server" --batch 1 --seq-len 70000
+    plan --hardware $server --batch 1 --seq-len 70000
 refuse 2 'does not fit in the budget of 1.00 MiB; enough would be ... for each device: raise --device-mem' \
     train --model tiny --batch 8 --overlap local --swap auto --swap-what optimizer --device-mem 1M
 refuse 2 'or use --recompute full, --swap-what parameters,gradients,optimizer,activations, a smaller --micro-batch' \
     plan --model tiny --swap layer --device-mem 700K
 refuse 2 'raise --device-mem, or use --swap auto, a smaller --micro-batch' \
-    plan --hardware "$server" --model nano --mesh dp=2 --zero 3 --recompute full --device-mem 10M
+    plan --hardware $server --model nano --mesh dp=2 --zero 3 --recompute full --device-mem 10M
 unharmed 'wrong sizes'
 
 # ---- devices ---------------------------------------------------------------------------------------------------------
