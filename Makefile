@@ -28,8 +28,11 @@ YARD  = yard
 RUN   = $(if $(filter /%,$(YARD)),$(YARD),./$(YARD))
 .DEFAULT_GOAL = $(YARD)
 
-# Files that all builds in this tree share are in build/.  A build elsewhere, whose BUILD begins with / or ../, has its
-# own: this tree may be read-only.  So SHARED is build where BUILD is build/clang, and /tmp/x where BUILD is /tmp/x.
+# SHARED is the folder for what is the same in every build: C files made from texts and pictures, stamps of packages,
+# gdb's script.  A build outside this tree has its own, since the tree may be read-only.
+#
+#     BUILD     build    build/clang    /tmp/x    ../x
+#     SHARED    build    build          /tmp/x    ../x
 SHARED = $(if $(filter /% ../%,$(BUILD)),$(BUILD),build)
 
 # Every .c file below src/ belongs to the program, but those of folders that WITHOUT="view plot" leaves out.
@@ -79,9 +82,9 @@ endif
 # The target becomes what a command prints, and keeps its time where that is as before.
 IF_CHANGED = src/make/if_changed.sh $@
 
-# LINKED holds the value of WITHOUT that the program was linked with: another value links anew.  It is
-# build/linkedyard, and build/linked-tmp-yard where YARD is /tmp/yard.
-LINKED = $(BUILD)/linked$(subst /,-,$(YARD))
+# The file LINKED holds the value of WITHOUT that YARD was linked with, so that another value links it anew.  It is
+# build/linked-yard, and build/linked--tmp-yard where YARD is /tmp/yard.
+LINKED = $(BUILD)/linked-$(subst /,-,$(YARD))
 $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 	@echo "link     $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
@@ -89,16 +92,19 @@ $(YARD): $(OBJECTS) $(LINKED) | $(SHARED)/yard-gdb.py
 $(LINKED): FORCE
 	@$(IF_CHANGED) echo '$(WITHOUT)'
 
-# The first rule is for sources, and the second for what was made from other files.  The object of build/embedded.c is
-# build/embedded.o, so the second rule looks for its .c file in SHARED, and the first one at the project's top.
+# Three rules say where the .c file of an object is; the third one, for tests, stands below.  All have this recipe.
+define compile
+@echo "compile  $<"
+@mkdir -p $(@D)
+$(Q)$(COMPILE) $(if $(filter $<,$(WINDOW_FILES)),$(WINDOW)) -MMD -MP -c -o $@ $<
+endef
+
+# build/src/main.o is made from src/main.c, and build/embedded.o from build/embedded.c.
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
-	@echo "compile  $<"
-	@mkdir -p $(@D)
-	$(Q)$(COMPILE) $(if $(filter $<,$(WINDOW_FILES)),$(WINDOW)) -MMD -MP -c -o $@ $<
+	$(compile)
 
 $(BUILD)/%.o: $(SHARED)/%.c $(BUILD)/flags | $(SHARED)/packages
-	@mkdir -p $(@D)
-	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+	$(compile)
 
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
@@ -121,7 +127,9 @@ $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(filter-out 
 EMBED_BYTES = src/make/embed_bytes.awk
 $(PICTURES:%=$(SHARED)/%.c): $(SHARED)/%.c: % $(EMBED_BYTES)
 	@mkdir -p $(@D)
-	$(Q)od -An -v -to1 $< | awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) >$@
+	$(Q)od -An -v -to1 $< >$@.od$$$$ && \
+	    awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) $@.od$$$$ >$@.new$$$$ && \
+	    mv $@.new$$$$ $@ && rm $@.od$$$$
 
 $(SHARED)/$(TABLE).c: FORCE
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
@@ -178,11 +186,14 @@ spine: ## Writes the lines that tutorials/reference-code.md leads through into b
 
 # ---- to test it ------------------------------------------------------------------------------------------------------
 
-# Tests that are programs; and what each of them is linked with besides the trainer.  Scripts build the shims.
-TESTS    = $(patsubst %.c,$(BUILD)/tests/%,$(sort $(notdir $(wildcard tests/unit/*/test_*.c))))
-SUPPORT  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
+# Tests that are programs, and their objects: build/tests/test_swap, build/tests/test_swap.o.  fuzz is no test.
+UNIT_FILES   = $(sort $(notdir $(wildcard tests/unit/*/*.c)))
+UNIT_OBJECTS = $(UNIT_FILES:%.c=$(BUILD)/tests/%.o)
+TESTS        = $(patsubst %.c,$(BUILD)/tests/%,$(filter test_%,$(UNIT_FILES)))
+# What each of them is linked with besides the program, whose main() it has not.  Scripts build the shims.
+SUPPORT      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
+SUPPORT_MAIN = $(BUILD)/tests/support/main.o
 WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
-TEST_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/unit/*/*.c tests/support/main.c))
 # Tests that are scripts: SCRIPTS are those of `make test`, and LONGER all others.  IN_PARTS is a script of which `make
 # test` runs a part and `make check` the rest, as they do with every program.  A right change of src/ must pass `make
 # test`: so a script that compares the sources with other files, such as labs.sh with the labs' patches, is in LONGER.
@@ -198,18 +209,18 @@ NAMED  = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $T,$(notdir $(tes
 CHOSEN = $(if $T,$(NAMED),$(TESTS) $(SCRIPTS))
 PART   = $(if $T,all,test)
 
-# A test is a program of its own: its file, what tests/support has, and all of the trainer but main.  Its file lies in
-# one of the folders of tests/unit, and the program in none of them: so each gets a rule that says what its object is,
-#
-#     build/tests/test_swap: build/tests/unit/techniques/test_swap.o
-$(foreach source,$(wildcard tests/unit/*/*.c),\
-    $(eval $(BUILD)/tests/$(basename $(notdir $(source))): $(BUILD)/$(source:.c=.o)))
-$(TESTS): $(BUILD)/tests/support/main.o
-$(TESTS) $(BUILD)/tests/fuzz: $(SUPPORT) $(WITHOUT_MAIN)
+# A test is a program of its own: its file, what tests/support has, and all of the program but main.  By vpath make
+# finds test_swap.c in one of the folders of tests/unit.
+vpath %.c $(wildcard tests/unit/*)
+$(UNIT_OBJECTS): $(BUILD)/tests/%.o: %.c $(BUILD)/flags
+	$(compile)
+
+$(TESTS): $(SUPPORT_MAIN)
+$(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(WITHOUT_MAIN)
 	@echo "link     $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-$(TEST_OBJECTS) $(SUPPORT): | $(SHARED)/packages-tests
-.SECONDARY: $(TEST_OBJECTS)
+
+$(UNIT_OBJECTS) $(SUPPORT) $(SUPPORT_MAIN): | $(SHARED)/packages-tests
 
 test: $(YARD) $(TESTS) ## Runs what one needs to trust a build and a change: 3 minutes.  T=swap: all tests of that name.
 	@[ -n "$(CHOSEN)" ] || { echo "no test has $(T) in its name; there are: $(notdir $(ALL_TESTS))"; exit 2; }
@@ -266,7 +277,7 @@ help: ## Prints this list.
 # ---- for make itself -------------------------------------------------------------------------------------------------
 
 # The compiler writes beside each object which headers it read.
--include $(OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(SUPPORT:.o=.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(UNIT_OBJECTS) $(SUPPORT) $(SUPPORT_MAIN))
 
 .PHONY: core demo bench debug spine test tests check asan lab grade report deps format clean help FORCE
 .DELETE_ON_ERROR: # a file that is half made would look new

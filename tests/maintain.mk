@@ -25,13 +25,13 @@ fuzz: ## Gives damaged files of all formats to the readers, under ASan: a minute
 	    UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 build/asan/tests/fuzz $(SECONDS) $(FILES) $(or $(SEED),1)
 
 # The tests in which threads meet.  Without setarch the loader may put a mapping where gcc's runtime wants its own.
-FIXED := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 # restart.sh is not among them: this runtime runs the handler of a signal only after waitpid() has returned, which with
 # --restart is when the training has ended.
 THREADED = depend depend_random execute pace snaprun
 tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads and signals with it.
-	@$(FIXED) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan SCRIPTS=tests/scripts/process.sh PART=all \
-	    TESTS='$(THREADED:%=build/tsan/tests/test_%)' test \
+	@$(FIXED_ADDRESSES) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan PART=all \
+	    SCRIPTS=tests/scripts/process.sh TESTS='$(THREADED:%=build/tsan/tests/test_%)' test \
 	    OPTIMISE='-O1 -g -fsanitize=thread -Wno-tsan'
 
 # What .ci/run has time for in each change.  A driver keeps memory until the program ends, so the training looks for no
