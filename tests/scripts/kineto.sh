@@ -30,9 +30,9 @@ takes() { # MS LIST OPTIONS...: a step of this step file takes that time
 }
 
 becomes() { # MS TRACE OPTIONS...: a step of its step file takes that time
-    ms=$1
+    expected=$1
     shift
-    convert "$@" && takes "$ms" "$TMP/list"
+    convert "$@" && takes "$expected" "$TMP/list"
 }
 
 # ---- a trace and its step file ---------------------------------------------------------------------------------------

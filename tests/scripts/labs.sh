@@ -10,19 +10,18 @@
 #     #   tutorials/labs/03-clock/wrong/late.patch  does not apply: make it anew
 #
 # Each lab has two checks: one of what it is made of, one of its card and its questions.  Functions look_at_... print a
-# line for each mistake.  Then lab 4, whose copy has nothing to compile, goes through all that a student does.  A new
-# lab needs nothing here: it is found by its folder's number.
+# line for each mistake.  Then lab 4, whose copy has nothing to compile, goes through all that a student does.  Each
+# group is a function; the end of this file calls them.  A new lab needs nothing here: it is found by its folder's
+# number.
 . tests/lib/helpers.sh
 . tests/lib/copy.sh
 . tutorials/labs/lib/copies.sh
 
-# ---- patches and graders ---------------------------------------------------------------------------------------------
-
 tree=$TMP/tree # to which patches are applied, one after another
+copy=$TMP/copy # a student's copy of lab 4
 flags=$(cat "${BUILD:-build}/flags")
 
-command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
-copy_files "$tree" Makefile README.md cl data src tutorials tests
+# ---- patches and graders ---------------------------------------------------------------------------------------------
 
 change() { # PATCH [OPTION]: changes the tree
     # shellcheck disable=SC2086 # no word, or one
@@ -90,19 +89,21 @@ look_at_patches() { # LAB: starter, solution, what is wrong with that; and back 
     change "$1/starter.patch" -R
 }
 
-for lab in tutorials/labs/[0-9]*; do
-    look_at_grader "$lab" >"$TMP/wrong"
-    look_at_patches "$lab" >>"$TMP/wrong"
-    no_complaints "$TMP/wrong" "$lab: its patches apply, and its grader is shell"
-done
-
 left_behind() { # what patches that were taken back have left in the tree
     for item in cl data src tests; do
         diff -r "$item" "$tree/$item"
     done
     return 0
 }
-finds_nothing 'all patches can be taken back' left_behind
+
+patches_and_graders() {
+    for lab in tutorials/labs/[0-9]*; do
+        look_at_grader "$lab" >"$TMP/wrong"
+        look_at_patches "$lab" >>"$TMP/wrong"
+        no_complaints "$TMP/wrong" "$lab: its patches apply, and its grader is shell"
+    done
+    finds_nothing 'all patches can be taken back' left_behind
+}
 
 # ---- the lecturer's card, and what is predicted ----------------------------------------------------------------------
 
@@ -146,13 +147,15 @@ look_at_questions() { # LAB NUMBER: two at least; a seed asks the same twice, an
     [ "$(sort -u "$TMP/sums" | wc -l)" -ge 3 ] || echo "$1: four seeds have hardly any different questions"
 }
 
-for lab in tutorials/labs/[0-9]*; do
-    look_at_card "$lab" >"$TMP/wrong"
-    lab_name=${lab##*/}
-    two_digits=${lab_name%%-*}
-    look_at_questions "$lab" "${two_digits#0}" >>"$TMP/wrong"
-    no_complaints "$TMP/wrong" "$lab: its card answers all questions, and its predictions differ by seed"
-done
+cards_and_questions() {
+    for lab in tutorials/labs/[0-9]*; do
+        look_at_card "$lab" >"$TMP/wrong"
+        lab_name=${lab##*/}
+        two_digits=${lab_name%%-*}
+        look_at_questions "$lab" "${two_digits#0}" >>"$TMP/wrong"
+        no_complaints "$TMP/wrong" "$lab: its card answers all questions, and its predictions differ by seed"
+    done
+}
 
 # ---- usage -----------------------------------------------------------------------------------------------------------
 
@@ -160,82 +163,110 @@ shows_usage() { # PROGRAM: without arguments it prints the comment at its head, 
     sh "tutorials/labs/$1" >"$TMP/err" 2>&1
     [ $? -eq 2 ] && grep -q "^${1#lib/} " "$TMP/err" && lacks '^set -u' "$TMP/err"
 }
-for program in lab.sh lib/board.sh lib/autograde.sh; do
-    check "${program#lib/} without arguments shows its usage" shows_usage $program
-done
-tutorials/labs/lab.sh check 99 >"$TMP/err" 2>&1
-exit_code 'a lab that is not there is not proved' $? 2
-same 'a lab that is not there is refused in one sentence' "$(cut -d : -f 1-2 "$TMP/err")" 'lab: there is no lab 99'
+
+usage() {
+    for program in lab.sh lib/board.sh lib/autograde.sh; do
+        check "${program#lib/} without arguments shows its usage" shows_usage $program
+    done
+    tutorials/labs/lab.sh check 99 >"$TMP/err" 2>&1
+    exit_code 'a lab that is not there is not proved' $? 2
+    same 'a lab that is not there is refused in one sentence' "$(cut -d : -f 1-2 "$TMP/err")" 'lab: there is no lab 99'
+}
 
 # ---- a copy of lab 4: predictions ------------------------------------------------------------------------------------
 
-copy=$TMP/copy # which has nothing to compile
-mkdir -p "$copy/src" "$copy/data/gallery" "$copy/cl"
-cp "$YARD" "$copy/yard"
-printf 'all:\n' >"$copy/Makefile"
-SEED=5 tutorials/labs/lab.sh questions 4 | sed '/^measured_ms\|^device /,$d' >"$copy/predictions.txt"
-tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
-check 'blank predictions are named' grep -q 'predictions.txt has no number for: waits period_ms step_ms' "$TMP/blank"
-check 'blank predictions get no point' grep -qx 'Score: 0/13' "$TMP/blank"
-tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
-exit_code 'no report is written without predictions' $? 2
-check 'a report without predictions is refused with a sentence' grep -q '^lab: predict first: ' "$TMP/err"
-sed 's/ =$/ = no idea/' "$copy/predictions.txt" >"$TMP/words"
-cp "$copy/predictions.txt" "$TMP/blanks"
-cp "$TMP/words" "$copy/predictions.txt"
-tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
-check 'predictions that are words get no point' grep -qx 'Score: 0/13' "$TMP/blank"
-sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
-tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
-check 'a prediction gets its point though its number is wrong' grep -qx 'Score: 1/13' "$TMP/filled"
+make_copy() { # it has nothing to compile; the functions below change it, one after another
+    mkdir -p "$copy/src" "$copy/data/gallery" "$copy/cl"
+    cp "$YARD" "$copy/yard"
+    printf 'all:\n' >"$copy/Makefile"
+}
+
+predictions() {
+    SEED=5 tutorials/labs/lab.sh questions 4 | sed '/^measured_ms\|^device /,$d' >"$copy/predictions.txt"
+    tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
+    check 'blank predictions are named' \
+        grep -q 'predictions.txt has no number for: waits period_ms step_ms' "$TMP/blank"
+    check 'blank predictions get no point' grep -qx 'Score: 0/13' "$TMP/blank"
+    tutorials/labs/lab.sh report 4 "$copy" >"$TMP/err" 2>&1
+    exit_code 'no report is written without predictions' $? 2
+    check 'a report without predictions is refused with a sentence' grep -q '^lab: predict first: ' "$TMP/err"
+    sed 's/ =$/ = no idea/' "$copy/predictions.txt" >"$TMP/words"
+    cp "$copy/predictions.txt" "$TMP/blanks"
+    cp "$TMP/words" "$copy/predictions.txt"
+    tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/blank" 2>&1
+    check 'predictions that are words get no point' grep -qx 'Score: 0/13' "$TMP/blank"
+    sed 's/ =$/ = 7.5/' "$TMP/blanks" >"$copy/predictions.txt"
+    tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/filled" 2>&1
+    check 'a prediction gets its point though its number is wrong' grep -qx 'Score: 1/13' "$TMP/filled"
+}
 
 # ---- a copy of lab 4: the seed ---------------------------------------------------------------------------------------
 
-# In one list of lab 4 nothing is lost, and that is another one for seed 5 than for seed 1.  So an answer that says so
-# of every list gets the points of one list only, and which one tells the seed.
-for list in 1 2 3 4 5 6 7 8; do
-    printf 'list%d_consumer = none\nlist%d_producer = none\n' $list $list
-done >"$copy/answers.txt"
 right_parts() { # FILE: titles of the parts that got their points
     sed -n 's/: OK ([0-9.]*s)$//p' "$1"
 }
-for seed in 1 5 ''; do
-    SEED=$seed tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
-    right_parts "$TMP/graded" >"$TMP/right$seed"
-done
-check 'the hidden cases of lab 4 follow from the seed' differ "$TMP/right1" "$TMP/right5"
-same 'one list of lab 4 and predicting get their points' "$(wc -l <"$TMP/right5")" 2
-check 'without a seed, a lab that is drawn takes the seed of its copy' cmp "$TMP/right" "$TMP/right5"
-JSON=plain tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
-right_parts "$TMP/graded" >"$TMP/right"
-check 'an autograder takes the seed of the copy too' cmp "$TMP/right" "$TMP/right5"
-rm "$copy/answers.txt"
-SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
-check 'grading a copy with another seed than its own is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
+
+# In one list of lab 4 nothing is lost, and that is another one for seed 5 than for seed 1.  So an answer that says so
+# of every list gets the points of one list only, and which one tells the seed.
+seeds() {
+    for list in 1 2 3 4 5 6 7 8; do
+        printf 'list%d_consumer = none\nlist%d_producer = none\n' $list $list
+    done >"$copy/answers.txt"
+    for seed in 1 5 ''; do
+        SEED=$seed tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
+        right_parts "$TMP/graded" >"$TMP/right$seed"
+    done
+    check 'the hidden cases of lab 4 follow from the seed' differ "$TMP/right1" "$TMP/right5"
+    same 'one list of lab 4 and predicting get their points' "$(wc -l <"$TMP/right5")" 2
+    check 'without a seed, a lab that is drawn takes the seed of its copy' cmp "$TMP/right" "$TMP/right5"
+    JSON=plain tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
+    right_parts "$TMP/graded" >"$TMP/right"
+    check 'an autograder takes the seed of the copy too' cmp "$TMP/right" "$TMP/right5"
+    rm "$copy/answers.txt"
+    SEED=6 tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/other" 2>&1
+    check 'grading a copy with another seed than its own is noted' grep -q '^Note: .* SEED=5, .* SEED=6' "$TMP/other"
+}
 
 # ---- a copy of lab 4: the report -------------------------------------------------------------------------------------
 
-page=$TMP/report.html
-tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
-exit_code 'the report is written' $? 0
-same 'the report has a row for each question' "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" 3
-digits='[0-9][0-9.]*'
-same 'the report: two numbers are simulated by both programs' \
-    "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" 2
-same 'the report: one number is measured' "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" 1
-same 'the report says seed and versions' "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" 2
-check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"
+report() {
+    page=$TMP/report.html
+    tutorials/labs/lab.sh report 4 "$copy" "$page" >"$TMP/err" 2>&1
+    exit_code 'the report is written' $? 0
+    same 'the report has a row for each question' "$(grep -c '^<tr><td>.*<td>7.5<td>' "$page")" 3
+    digits='[0-9][0-9.]*'
+    same 'the report: two numbers are simulated by both programs' \
+        "$(grep -cE "<td>7.5<td>($digits)<td>\\1<td>\$" "$page")" 2
+    same 'the report: one number is measured' "$(grep -cE "<td>7.5<td><td><td>$digits\$" "$page")" 1
+    same 'the report says seed and versions' "$(grep -cE '^<p>Seed 5\. |sources [0-9]+-[0-9]+' "$page")" 2
+    check 'the report has a picture' grep -q 'src="data:image/png;base64,iVBORw0KGgo' "$page"
+}
 
 # ---- the JSON of autograders -----------------------------------------------------------------------------------------
 
-JSON=gradescope tutorials/labs/lab.sh nothing 4 'a "quoted" \ word	tab
+json() {
+    JSON=gradescope tutorials/labs/lab.sh nothing 4 'a "quoted" \ word	tab
 and a line' | tail -n 1 >"$TMP/gradescope.json"
-JSON=autolab tutorials/labs/lab.sh nothing 4 '' | tail -n 1 >"$TMP/autolab.json"
-JSON=gradescope tutorials/labs/lab.sh grade 4 "$copy" | tail -n 1 >"$TMP/graded.json"
-if command -v python3 >/dev/null; then
-    finds_nothing "the JSON has Gradescope's and Autolab's form" \
-        python3 -B tests/scripts/check_forms.py "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json"
-else
-    skip "the JSON has Gradescope's and Autolab's form" 'python3 is not installed'
-fi
+    JSON=autolab tutorials/labs/lab.sh nothing 4 '' | tail -n 1 >"$TMP/autolab.json"
+    JSON=gradescope tutorials/labs/lab.sh grade 4 "$copy" | tail -n 1 >"$TMP/graded.json"
+    if command -v python3 >/dev/null; then
+        finds_nothing "the JSON has Gradescope's and Autolab's form" \
+            python3 -B tests/scripts/check_forms.py "$TMP/gradescope.json" "$TMP/autolab.json" "$TMP/graded.json"
+    else
+        skip "the JSON has Gradescope's and Autolab's form" 'python3 is not installed'
+    fi
+}
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+command -v patch >/dev/null || skip_all "the labs' patches apply" 'patch is not installed; make deps does it'
+copy_files "$tree" Makefile README.md cl data src tutorials tests
+patches_and_graders
+cards_and_questions
+usage
+make_copy
+predictions
+seeds
+report
+json
 finish
