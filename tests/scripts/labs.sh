@@ -208,13 +208,13 @@ right_parts() { # FILE: titles of the parts that got their points
 
 # In one list of lab 4 nothing is lost, and that is another one for seed 5 than for seed 1.  So an answer that says so
 # of every list gets the points of one list only, and which one tells the seed.
-seeds() {
+seeds_of_a_copy() {
     for list in 1 2 3 4 5 6 7 8; do
         printf 'list%d_consumer = none\nlist%d_producer = none\n' $list $list
     done >"$copy/answers.txt"
-    for seed in 1 5 ''; do
-        SEED=$seed tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
-        right_parts "$TMP/graded" >"$TMP/right$seed"
+    for given in 1 5 ''; do
+        SEED=$given tutorials/labs/lab.sh grade 4 "$copy" >"$TMP/graded" 2>&1
+        right_parts "$TMP/graded" >"$TMP/right$given"
     done
     check 'the hidden cases of lab 4 follow from the seed' differ "$TMP/right1" "$TMP/right5"
     same 'one list of lab 4 and predicting get their points' "$(wc -l <"$TMP/right5")" 2
@@ -266,7 +266,7 @@ cards_and_questions
 usage
 make_copy
 predictions
-seeds
+seeds_of_a_copy
 report
 json
 finish
