@@ -2,7 +2,7 @@
 # errors.sh - what a user can get wrong with words, sizes, devices and limits.
 #
 # This script checks that every mistake has its exit code and a sentence, and harms nothing that is saved.
-# errors_files.sh has the mistakes with files.
+# errors_files.sh has the mistakes with files that are read, errors_outputs.sh those with files that are written.
 #
 # A mistake is one line.  This one fails unless `yard train --steps ten` ends with exit code 2 and says one sentence
 # that has the words in quotes:

@@ -1,8 +1,8 @@
 #!/bin/sh
-# errors_files.sh - what a user can get wrong with files: data, models, outputs and kernels.
+# errors_files.sh - what a user can get wrong with files that are read: data, models, kernels, and files of other kinds.
 #
-# This script checks that every mistake has its exit code and a sentence, and harms nothing that is saved.  The other
-# mistakes are in errors.sh.
+# This script checks that every mistake has its exit code and a sentence, and harms nothing that is saved.  The
+# mistakes with files that are written are in errors_outputs.sh, and all others in errors.sh.
 #
 # A section makes files that are wrong, in $TMP, and then has a line for each mistake with them.  Each fails unless yard
 # ends with this exit code and says one sentence with this part in it:
@@ -61,14 +61,14 @@ printf '{"run":{"model":"tiny"}}\n{"step":1,"loss":5}\n' >"$others/a.jsonl"
 printf '# A profile of Trainyard\ndevice = x\n' >"$others/a.profile"
 printf 'device = x\n' >"$others/profile.txt"
 refuse 2 'server.txt is not a step file such as data/steps/1f1b.txt: its line 2, "hardware = ...", is one of a' \
-    plan --list data/hardware/server.txt
+    plan --list $server
 refuse 2 'profile.txt is not a step file ... which --profile takes' plan --list "$others/profile.txt"
 refuse 2 'a.profile is a profile that yard wrote, not a step file ... --profile takes it' \
     plan --list "$others/a.profile"
 refuse 2 'a.trace is a trace that yard wrote, not a step file ... `yard view` and' plan --list "$others/a.trace"
 refuse 2 'a.jsonl is a log that yard wrote, not a trace, which --trace writes: `yard plot` draws it' \
     view "$others/a.jsonl"
-refuse 2 'server.txt is not a step file' view data/hardware/server.txt
+refuse 2 'server.txt is not a step file' view $server
 refuse 2 'a.trace is a trace that yard wrote, not a log, which --log writes' plot "$others/a.trace"
 for command in 'sample --from' check 'train --init'; do
     # shellcheck disable=SC2086 # a command and its option
@@ -133,61 +133,8 @@ refuse 1 'a reference file needs tokens and targets, I32 of shape [batch, seq-le
 refuse 1 'was cut off: it has 3008 bytes, and any snapshot has at least 8192' train --resume "$TMP/cut.snap"
 unharmed 'wrong models'
 
-# ---- files that cannot be written ------------------------------------------------------------------------------------
+# ---- paths, and words that go with them ------------------------------------------------------------------------------
 
-# Below a regular file nothing can be made, not even by root.
-below=$TMP/short.txt/x
-refuse_train 4 "cannot write --log $below: Not a directory" --log "$below"
-refuse_train 4 "cannot create $below: Not a directory" --trace "$below"
-refuse 4 "cannot make the folder $TMP/short.txt: a file of that name is in the way" train --model tiny --save "$below"
-unharmed 'files that cannot be written'
-
-# ---- one file twice --------------------------------------------------------------------------------------------------
-
-cp $st "$TMP/init.safetensors"
-cp data/hardware/server.txt "$TMP/server"
-cp "$TMP/short.txt" "$TMP/mixed/c.txt" && rm "$TMP/mixed/b.bin"
-cp README.md "$TMP/text.txt"
-ln "$TMP/init.safetensors" "$TMP/hard"
-ln -s init.safetensors "$TMP/soft"
-printf 'steps = 2\n' >"$TMP/config"
-check 'a plan is traced' yard plan --model tiny --simulate --hardware "$TMP/server" --trace "$TMP/planned"
-cp -r cl "$TMP/cl"
-sum_of_inputs() {
-    cat "$TMP/init.safetensors" "$TMP/server" "$TMP"/mixed/* "$TMP/text.txt" "$TMP/config" "$TMP/planned" \
-        "$TMP/cl/gelu.cl" | cksum
-}
-inputs=$(sum_of_inputs)
-for output in --log --trace; do
-    refuse 2 "$output $TMP/init.safetensors would overwrite what --init reads" \
-        train --init "$TMP/init.safetensors" $output "$TMP/init.safetensors"
-    refuse 2 'would overwrite what --init reads' train --init "$TMP/init.safetensors" $output "$TMP/hard"
-    refuse 2 'would overwrite what --init reads' train --init "$TMP/soft" $output "$TMP/init.safetensors"
-    refuse 2 'would overwrite what --data reads' train $output "$TMP/text.txt" --data "$TMP/text.txt"
-    refuse 2 'would overwrite what --data reads' train $output "$TMP/mixed/c.txt" --data "$TMP/mixed"
-    refuse 2 'would overwrite what --data reads' train $output "$TMP/mixed/c.txt" --data "$TMP/mix*/*.txt"
-    refuse 2 'would overwrite what --val-data reads' train $output "$TMP/text.txt" --val-data "$TMP/text.txt"
-    refuse 2 'would overwrite what --config reads' train $output "$TMP/config" --config "$TMP/config"
-    refuse 2 'would overwrite what --pace reads' train $output "$TMP/server" --pace "$TMP/server"
-    refuse_train 2 "--save $saved would overwrite what $output writes" $output "$saved"
-    refuse 2 "$output takes a path, not \"\"" train $output ''
-done
-refuse_train 2 'would overwrite what --log writes' --log "$TMP/x" --trace "$TMP/x"
-refuse_train 2 'would overwrite what --log writes' --log "$TMP/./new.log" --trace "$TMP//new.log"
-refuse 2 "--save $TMP/new/model.safetensors would overwrite what --log writes" \
-    train --save "$TMP/new" --log "$TMP/new/model.safetensors"
-refuse_with "YARD_KERNELS=$TMP/cl" 2 'would overwrite what the kernel compiler reads' \
-    train --model tiny --steps 1 --trace "$TMP/cl/gelu.cl"
-refuse 2 'would overwrite what --init reads' train --init "$saved" --save "$TMP/saved"
-refuse 2 'would overwrite what --data reads' profile -o "$TMP/text.txt" --data "$TMP/text.txt"
-refuse 2 'would overwrite what --config reads' profile -o "$TMP/config" --config "$TMP/config"
-refuse 2 'would overwrite what --hardware reads' plan --simulate --hardware "$TMP/server" --trace "$TMP/server"
-refuse 2 'would overwrite what --profile reads' plan --simulate --profile "$TMP/server" --trace "$TMP/server"
-refuse 2 'would overwrite what trace export reads' trace export "$TMP/planned" --chrome "$TMP/planned"
-refuse 2 'is a checkpoint, to which nothing is added' train --resume "$TMP/saved" \
-    --log "$TMP/saved/step-2/rank-0.safetensors"
-
-# Other paths, and words that go with them: nothing of these is touched or begun either.
 refuse 2 '--resume and --init: one goes on from a checkpoint' train --resume "$TMP/saved" --init "$saved"
 refuse 2 "$TMP/saved has 2 layers, and --model nano has 4: leave --model out" train --resume "$TMP/saved" --model nano
 refuse 4 'holds no complete checkpoint' train --resume "$TMP/nothing"
@@ -233,71 +180,7 @@ LC_ALL=C sed 's/"trajectory"/"another---"/' tests/data/gpt2-tiny.safetensors >"$
 refuse 1 'but no trajectory, which says after how many: add a trajectory' check "$TMP/no-trajectory.safetensors"
 refuse 2 'check runs on one device: give a single one to -d' check -d 0:0x3 --gradients
 refuse 2 '--mesh dp=3 needs 3 devices, but -d gives 2' bench --model tiny --mesh dp=3 -d 0:0x2
-refuse 2 'trace summary takes a path, not ""' trace summary ''
-same 'outputs onto inputs: no input was touched' "$(sum_of_inputs)" "$inputs"
-for output in x new.log new; do
-    check "outputs onto inputs: no output was begun: $output" [ ! -e "$TMP/$output" ]
-done
-unharmed 'outputs onto inputs'
-
-# A model is saved over another one only if it goes on with that.
-refuse 2 'has another model (2 layers, 2 heads, 32 channels, seq-len 32, vocabulary 256, tied head)' \
-    train --model tiny --layers 1 --save "$TMP/saved" --trace "$TMP/x"
-refuse 2 'has another model (... vocabulary 256, tied head)' \
-    train --model tiny --tokens chars --save "$TMP/saved" --log "$TMP/x"
-check 'another model is refused before anything is written' [ ! -e "$TMP/x" ]
-unharmed 'another model'
-cp -r "$TMP/saved" "$TMP/other"
-rm -r "$TMP/other"/step-*
-printf 'no model' >"$TMP/other/model.safetensors"
-refuse 2 'is a text, not a model that is read here' train --model tiny --save "$TMP/other"
-rm "$TMP/other/model.safetensors" && mkdir "$TMP/other/model.safetensors"
-refuse 4 'model.safetensors is a folder; expected a regular file' train --model tiny --save "$TMP/other"
-
-# ---- outputs onto files of another kind ------------------------------------------------------------------------------
-
-kinds=$TMP/kinds
-mkdir "$kinds"
-cp README.md "$kinds/notes.txt"
-gzip -c README.md >"$kinds/notes.gz"
-cp data/hardware/server.txt "$kinds/server.txt"
-cp tests/data/gpt2-tiny.safetensors "$kinds/model.safetensors"
-cp tests/data/llmc-tokens.bin "$kinds/tokens.bin"
-cp "$TMP/planned" "$kinds/trace"
-name='a file of each kind is made'
-check "$name: a snapshot and a log" train_short --snapshot "$kinds/snap" --log "$kinds/log"
-check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
-check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
-kept=$(cat "$kinds"/* | cksum)
-for file in "$kinds"/*; do
-    name=${file##*/} over="$file would write over a file that is "
-    [ "$name" = log ] || refuse 2 "--log $over" train --model tiny --steps 2 --log "$file"
-    [ "$name" = trace ] || refuse 2 "--trace $over" train --model tiny --steps 2 --trace "$file"
-    [ "$name" = trace ] || refuse 2 "--trace $over" \
-        plan --model tiny --simulate --hardware "$server" --trace "$file"
-    [ "$name" = snap ] || refuse 2 'is not a snapshot file' train --model tiny --steps 2 --snapshot "$file"
-    if [ "$name" != png ] && [ "$name" != log ]; then
-        refuse 2 "--png $over" plot "$kinds/log" --png "$file"
-    fi
-    if [ "$name" != png ] && [ "$name" != trace ]; then
-        refuse 2 "--png $over" view "$kinds/trace" --png "$file"
-    fi
-    if [ "$name" != chrome ] && [ "$name" != trace ]; then
-        refuse 2 "--chrome $over" trace export "$kinds/trace" --chrome "$file"
-    fi
-    refuse 2 "--output $over" profile --model tiny -o "$file"
-done
-refuse 2 'x.jpg names another form: let it end with .png, not .jpg' plot "$kinds/log" --png "$TMP/x.jpg"
-same 'none of these files was touched, since each was of another kind than the output' \
-    "$(cat "$kinds"/* | cksum)" "$kept"
-name='a file of the same kind as the output is replaced'
-check "$name: a log, a trace, a snapshot" \
-    train_short --steps 3 --log "$kinds/log" --trace "$kinds/trace" --snapshot "$kinds/snap"
-same "$name: the log has 3 steps and a validation, and nothing older" "$(grep -c loss "$kinds/log")" 4
-check "$name: a picture" yard plot "$kinds/log" --png "$kinds/png"
-check "$name: a trace for browsers" yard trace export "$kinds/trace" --chrome "$kinds/chrome"
-check "$name: a packed one is made" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
-check "$name: a packed one" yard trace export "$kinds/trace" --chrome "$kinds/packed.gz"
+unharmed 'other paths'
 
 # ---- what is guessed is said -----------------------------------------------------------------------------------------
 
@@ -401,10 +284,10 @@ refuse 2 '--devices (-d) takes P:D, ... not "0:0x4294967297"' train -d 0:0x42949
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=4294967297"' train --mesh dp=4294967297
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=-1"' train --mesh dp=-1
 refuse 2 '--mesh takes dp=A,pp=B,tp=C, ... not "dp=18446744073709551617"' \
-    plan --simulate --hardware "$server" --mesh dp=18446744073709551617
-refuse 2 'millions of tasks' plan --simulate --hardware "$server" --batch 1000000 --micro-batch 1
+    plan --simulate --hardware $server --mesh dp=18446744073709551617
+refuse 2 'millions of tasks' plan --simulate --hardware $server --batch 1000000 --micro-batch 1
 hardware() { # LINE ['part']: the description with this line instead of its own
-    sed "s/^${1%% =*} = [^#]*/$1 /" data/hardware/server.txt >"$TMP/server"
+    sed "s/^${1%% =*} = [^#]*/$1 /" $server >"$TMP/server"
     part="${1%% =*} takes"
     case $1 in
     link*) part="$1\`: expected \`link LANE = BYTES_PER_SECOND LATENCY_SECONDS\`" ;;
@@ -418,11 +301,11 @@ for line in 'bandwidth = 1e-320' 'bandwidth = 1e300' 'flops = 1e-320' 'efficienc
     hardware "$line"
 done
 hardware 'link upload = 22e9' 'expected `link LANE = BYTES_PER_SECOND LATENCY_SECONDS`; tutorials/'
-{ cat data/hardware/server.txt && echo 'wobble = 3'; } >"$TMP/server"
+{ cat $server && echo 'wobble = 3'; } >"$TMP/server"
 refuse 2 '`wobble = 3`: unknown name' plan --model tiny --simulate --hardware "$TMP/server"
 hardware 'bandwidth = 1' 's in all by '
 for word in cpu=1e-320 device=1e-320 link=1e300 'cpu=1e-5 cpu=1e-5' device=nan mem=0; do
-    refuse 2 '--what-if takes words such as' plan --model tiny --simulate --hardware "$server" --what-if "$word"
+    refuse 2 '--what-if takes words such as' plan --model tiny --simulate --hardware $server --what-if "$word"
 done
 unharmed 'numbers that do not fit'
 
@@ -477,7 +360,7 @@ foreign 4 check "$TMP/$(printf '\377')"
 foreign 2 train "--$escape"
 printf '%s = 1\n' "$escape" >"$TMP/config"
 foreign 2 train --config "$TMP/config"
-sed "s/^hardware = .*/hardware = a$escape/" data/hardware/server.txt >"$TMP/$escape"
+sed "s/^hardware = .*/hardware = a$escape/" $server >"$TMP/$escape"
 foreign 0 plan --model tiny --simulate --print --hardware "$TMP/$escape" --trace "$TMP/escape.trace"
 foreign 0 trace export "$TMP/escape.trace" --chrome "$TMP/$escape.json"
 cp "$TMP/escape.trace" "$TMP/$escape"
@@ -493,6 +376,7 @@ nothing_raw 'check --json'
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
+cp -r cl "$TMP/cl"
 edited="YARD_KERNELS=$TMP/cl"
 line=$(grep -n 'float sum = accumulate' "$TMP/cl/loss.cl" | cut -d: -f1)
 sed "${line}s/float/flaot/" cl/loss.cl >"$TMP/cl/loss.cl"
@@ -520,18 +404,5 @@ check 'plot --log draws what is above the floor, and says so' grep -q 'above the
 check 'plot --smooth draws the mean of steps, and says so' \
     grep -q 'train, mean of 2 steps: last 1.5000, lowest 1.5000 at step 2' "$TMP/out"
 refuse 2 'which has 3 steps: take fewer' plot "$TMP/from.jsonl" --smooth 4
-
-# ---- what earlier runs have left -------------------------------------------------------------------------------------
-
-kept=$TMP/earlier
-save_twice() { # OPTION PATH 'WARNING': a new run warns of what it will replace, one that goes on does not
-    check "$1 keeps a run" train_short --steps 4 "$1" "$2"
-    check "$1 warns that an earlier run will be replaced" warns "$3" \
-        train --model tiny --steps 2 --sample-tokens 0 --val-batches 1 "$1" "$2"
-    check "--resume goes on with what $1 has kept" train_short --steps 4 --resume "$2" "$1" "$2"
-    check "--resume does not warn of what $1 has kept" lacks 'earlier run' "$TMP/err"
-}
-save_twice --save "$kept" "$kept/step-4 is of an earlier run, whose checkpoints this run will remove"
-save_twice --snapshot "$kept.snap" "of an earlier run, which this run's snapshots will replace"
 
 finish
