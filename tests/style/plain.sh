@@ -10,8 +10,8 @@
 # To see it fail: write two statements with a comma between them.
 . tests/lib/helpers.sh
 
-# The most lines of code that the trainer may have.  It has as many, so each line that is added must be won elsewhere, or
-# be worth more to a reader than it costs: who decides that writes the new number here, and the gain into the commit.
+# The most lines of code that the trainer may have.  It has exactly as many, so each line that is added must be won
+# elsewhere, or be worth more to a reader than it costs: then write the new number here, and the gain into the commit.
 trainer=16412
 
 if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
