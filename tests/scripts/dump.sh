@@ -14,9 +14,11 @@ train_few() { # OPTIONS...
 
 command -v python3 >/dev/null || skip_all 'NumPy reads dumps' 'there is no python3 to read them'
 
-read_dump() { # FILE SHAPE [WHAT IT MUST BE]: see read_npy.py; what it prints goes to $TMP/numbers
+read_dump() { # FILE SHAPE [WHAT IT MUST BE], as read_npy.py takes them: what that prints goes to $TMP/numbers
     python3 tests/scripts/read_npy.py "$@" >"$TMP/numbers" 2>"$TMP/err"
 }
+
+# ---- what is dumped --------------------------------------------------------------------------------------------------
 
 # Right after its last writer the tensor has not been overwritten: of each position, attention's shares add up to 1.
 name='attn.att of layer 0'
@@ -43,6 +45,8 @@ check "$name: it is dumped" train_few --dump h.1.mlp.c_fc.bias="$TMP/bias.npy" -
 check "$name: the values after its update are dumped, as they are saved" \
     read_dump "$TMP/bias.npy" 128 saved "$TMP"/saved/step-*/*.safetensors
 check "$name: it has 128 numbers" grep -q '^128 ' "$TMP/numbers"
+
+# ---- mistakes --------------------------------------------------------------------------------------------------------
 
 refuse 2 'no task writes a tensor attn.at; did you mean attn.att?' train --model tiny --dump attn.at="$TMP/none.npy"
 refuse 2 'a tensor GELU; did you mean mlp.gelu?' train --model tiny --dump GELU="$TMP/none.npy"

@@ -31,7 +31,7 @@ places() { # CALL: prints which of the calls of that name touch the target: "5 6
     rm -r to
 }
 
-fault() { # CALL ERROR N: it is noticed, and harms nothing; sets: code
+is_noticed() { # CALL ERROR N: yard says so when that call fails with this error, and nothing is harmed; sets: code
     reshard -e trace="$1" -e inject="$1:error=$2:when=$3"
     code=$?
     grep -q INJECTED log || return 1
@@ -48,7 +48,7 @@ for call in openat write fsync rename mkdir; do
     for place in $(places $call); do
         for error in EIO ENOSPC; do
             tried=$((tried + 1))
-            fault $call $error "$place" || echo "$error at call $place: exit code $code: $(tail -n 1 err)" >>wrong
+            is_noticed $call $error "$place" || echo "$error at call $place: exit code $code: $(tail -n 1 err)" >>wrong
             rm -rf to*
         done
     done

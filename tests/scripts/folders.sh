@@ -21,6 +21,8 @@
 
 # trainer  <-  planning  <-  techniques  <-  tools
 #
+# Each of these may include headers of those to its left, and of no other.
+#
 # grep's  src/tools/view/pen.c:7:#include "tools/picture/canvas.h"  gives  tools/view/pen.c tools/picture/canvas.h.
 includes() { # "FILE WHAT IT INCLUDES" for each include of one of the project's headers
     grep -n '^#include "\(trainer\|planning\|techniques\|tools\)/' src/*/*/*.[ch] |

@@ -8,6 +8,7 @@
 # A pass attacks in a function that runs before its main().
 . tests/lib/helpers.sh
 
+# board.sh says what these are.
 BOARD='--model tiny --batch 8 --micro-batch 4'
 BUDGET='--device-mem 1G'
 DRAWS=2
@@ -45,7 +46,7 @@ attack() { # NAME WHAT WHY
 
 models_own() { # OPTIONS...: the list, for the hardware that entries know
     # shellcheck disable=SC2086 # options
-    "${YARD:-./yard}" plan $BOARD --hardware data/hardware/server.txt "$@" --print-list
+    "$YARD" plan $BOARD --hardware data/hardware/server.txt "$@" --print-list
 }
 models_own >"$TMP/own.txt"
 models_own --recompute full >"$entries/recompute.txt"
@@ -121,7 +122,7 @@ attack symlink.patch 'has a symbolic link' 'changes, renames or links'
 
 # ---- passes ----------------------------------------------------------------------------------------------------------
 
-pass() { # NAME WHAT WHY: the code, which is read, runs before main()
+pass() { # NAME WHAT WHY: a pass whose code, given on stdin, runs before main(); without WHY it is no attack
     patch_of "$1" "src/techniques/$1/$1.c" "#include \"trainer/base/module.h\"
 #include <fcntl.h>
 #include <signal.h>
@@ -199,9 +200,11 @@ attack third.txt "hands over another entry's list" 'the list of second.txt'
 echo 'recompute = selective' >"$entries/options"
 printf '#= mesh = dp=2\n' >"$entries/mesh.txt"
 models_own --mesh dp=2 >>"$entries/mesh.txt"
-for name in prints includes reaches forks prattles fills honest; do
-    [ -n "$sandbox" ] || rm "$entries/$name.patch"
-done
+if [ -z "$sandbox" ]; then # no pass is built, and so none is judged
+    for name in prints includes reaches forks prattles fills honest; do
+        rm "$entries/$name.patch"
+    done
+fi
 cksum ./yard >"$TMP/before"
 league "$entries"/*
 for name in second.txt recompute.txt options mesh.txt honest.patch; do

@@ -11,7 +11,7 @@
 . tests/lib/helpers.sh
 . tests/lib/mistakes.sh
 
-unset YARD_VEC YARD_WG # it plays a GPU of a shape of its own
+unset YARD_VEC YARD_WG # that library plays a GPU of a shape of its own
 
 # ---- the memory map --------------------------------------------------------------------------------------------------
 

@@ -26,10 +26,10 @@ of_four() { # VERB OPTION...: the same on four devices
     of_one "$@" -d 0:0x4 --mesh pp=4 --micro-batch 1
 }
 
-train_on() { # one|four FOLDER [OPTION...]: trains the model on so many devices, and saves it there
-    of=of_$1 folder=$2
+train_and_save() { # of_one|of_four FOLDER [OPTION...]: trains the model on so many devices, and saves it there
+    devices=$1 folder=$2
     shift 2
-    "$of" train --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$folder" "$@"
+    "$devices" train --data LICENSE --steps 3 --val-batches 1 --sample-tokens 0 --save "$folder" "$@"
 }
 
 has_bits_of() { # FOLDER FOLDER
@@ -39,7 +39,7 @@ has_bits_of() { # FOLDER FOLDER
 trains_as() { # FOLDER [OPTION...]: on four devices with these options the model has the bits of the one in FOLDER
     expected=$1
     shift
-    train_on four "$TMP/four" "$@" && has_bits_of "$TMP/four" "$expected"
+    train_and_save of_four "$TMP/four" "$@" && has_bits_of "$TMP/four" "$expected"
     code=$?
     rm -rf "$TMP/four"
     return "$code"
@@ -48,8 +48,8 @@ trains_as() { # FOLDER [OPTION...]: on four devices with these options the model
 # ---- one device ------------------------------------------------------------------------------------------------------
 
 for clip in 1 0; do
-    check "one device trains with --clip $clip" train_on one "$TMP/one-clip$clip" --clip $clip
-    check "one device trains with --untied --clip $clip" train_on one "$TMP/untied-clip$clip" --untied --clip $clip
+    check "one device trains with --clip $clip" train_and_save of_one "$TMP/one-clip$clip" --clip $clip
+    check "one device trains with --untied --clip $clip" train_and_save of_one "$TMP/untied-clip$clip" --untied --clip $clip
 done
 
 # ---- four devices ----------------------------------------------------------------------------------------------------
@@ -92,10 +92,10 @@ for file in data/pytorch/*.csv; do
 done
 
 # Two such pipelines, which share out all that ZeRO-3 shares.
-check 'one device trains with --grad-groups 2' train_on one "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
+check 'one device trains with --grad-groups 2' train_and_save of_one "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
 for file in DualPipeV InterleavedZeroBubble; do
     name="$file with dp=2 and --zero 3"
-    check "$name trains" train_on one "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
+    check "$name trains" train_and_save of_one "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
         --pipeline data/pytorch/$file.4.8.csv
     check "$name has the bits of one device" has_bits_of "$TMP/eight" "$TMP/one"
     rm -rf "$TMP/eight"

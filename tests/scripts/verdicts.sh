@@ -9,7 +9,8 @@
 
 # ---- verdict.awk -----------------------------------------------------------------------------------------------------
 
-verdict_of() { # VERDICT CODE LINE...: the test ended with that code, and has printed these lines
+# A verdict "1 0 2 exit code 0" is: 1 check is well, 0 have failed, 2 were skipped, and how the test ended.
+verdict_of() { # VERDICT CODE LINE...: of a test that ended with that code, and has printed these lines
     wanted=$1
     code=$2
     shift 2

@@ -209,8 +209,8 @@ check "$name: to 0.00001; log: $in_log, trace: $in_trace" \
 
 # ---- a real window ---------------------------------------------------------------------------------------------------
 
-# A window follows the trainer: moves, zooms, clicks, stops it, takes a picture and quits; sets: viewer.
-smoke() { # DISPLAY
+# A window follows the trainer, is moved, zoomed, clicked into, and quits; sets: viewer.
+use_window() { # DISPLAY
     cd "$TMP" || return 1
     export DISPLAY=":$1"
     "$YARD" view "$TMP/live.trace" 2>"$TMP/err" &
@@ -243,7 +243,7 @@ if [ $has_window = no ] || ! command -v Xvfb >/dev/null || ! command -v xdotool 
 elif ! start_screen >/dev/null 2>&1; then
     skip 'a real window takes keys and mouse' "Xvfb does not come up here: $(tail -n 1 "$TMP/screen")"
 else
-    (smoke "$(cat "$TMP/display")")
+    (use_window "$(cat "$TMP/display")")
     exit_code 'a real window takes keys and mouse while the trainer is stopped, and quits' $? 0
 fi
 

@@ -4,7 +4,7 @@
 # This script checks that functions say which variables they set for others (sets.awk), and that shellcheck finds
 # nothing.  .shellcheckrc lists the warnings that are turned off, and why.
 #
-# To see it fail: in faults.sh, do not say what fault() sets.
+# To see it fail: in faults.sh, do not say what is_noticed() sets.
 . tests/lib/helpers.sh
 
 graders=
