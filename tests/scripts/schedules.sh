@@ -49,7 +49,8 @@ trains_as() { # FOLDER [OPTION...]: on four devices with these options the model
 
 for clip in 1 0; do
     check "one device trains with --clip $clip" train_and_save of_one "$TMP/one-clip$clip" --clip $clip
-    check "one device trains with --untied --clip $clip" train_and_save of_one "$TMP/untied-clip$clip" --untied --clip $clip
+    check "one device trains with --untied --clip $clip" \
+        train_and_save of_one "$TMP/untied-clip$clip" --untied --clip $clip
 done
 
 # ---- four devices ----------------------------------------------------------------------------------------------------
@@ -92,10 +93,12 @@ for file in data/pytorch/*.csv; do
 done
 
 # Two such pipelines, which share out all that ZeRO-3 shares.
-check 'one device trains with --grad-groups 2' train_and_save of_one "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
+check 'one device trains with --grad-groups 2' \
+    train_and_save of_one "$TMP/one" --batch 16 --grad-groups 2 --micro-batch 1
 for file in DualPipeV InterleavedZeroBubble; do
     name="$file with dp=2 and --zero 3"
-    check "$name trains" train_and_save of_one "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
+    check "$name trains" \
+        train_and_save of_one "$TMP/eight" -d 0:0x8 --mesh dp=2,pp=4 --batch 16 --micro-batch 1 --zero 3 \
         --pipeline data/pytorch/$file.4.8.csv
     check "$name has the bits of one device" has_bits_of "$TMP/eight" "$TMP/one"
     rm -rf "$TMP/eight"
