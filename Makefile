@@ -93,18 +93,18 @@ $(LINKED): FORCE
 	@$(IF_CHANGED) echo '$(WITHOUT)'
 
 # Three rules say where the .c file of an object is; the third one, for tests, stands below.  All have this recipe.
-define compile
-@echo "compile  $<"
-@mkdir -p $(@D)
-$(Q)$(COMPILE) $(if $(filter $<,$(WINDOW_FILES)),$(WINDOW)) -MMD -MP -c -o $@ $<
+define COMPILE_OBJECT
+	@echo "compile  $<"
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) $(if $(filter $<,$(WINDOW_FILES)),$(WINDOW)) -MMD -MP -c -o $@ $<
 endef
 
 # build/src/main.o is made from src/main.c, and build/embedded.o from build/embedded.c.
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(SHARED)/packages
-	$(compile)
+	$(COMPILE_OBJECT)
 
 $(BUILD)/%.o: $(SHARED)/%.c $(BUILD)/flags | $(SHARED)/packages
-	$(compile)
+	$(COMPILE_OBJECT)
 
 # The optimizer's loop on the host is worth vectors; no math-errno: sqrtf sets none.
 $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
@@ -213,7 +213,7 @@ PART   = $(if $T,all,test)
 # finds test_swap.c in one of the folders of tests/unit.
 vpath %.c $(wildcard tests/unit/*)
 $(UNIT_OBJECTS): $(BUILD)/tests/%.o: %.c $(BUILD)/flags
-	$(compile)
+	$(COMPILE_OBJECT)
 
 $(TESTS): $(SUPPORT_MAIN)
 $(TESTS) $(BUILD)/tests/fuzz: %: %.o $(SUPPORT) $(WITHOUT_MAIN)
