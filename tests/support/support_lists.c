@@ -20,18 +20,19 @@ void expect_wrong(const char *what, struct problem *problem, const char *part)
 size_t expect_waits_needed(struct list *list, size_t nth)
 {
     size_t waits = 0;
-    for (size_t i = 0; i < list->n; i++)
-        for (size_t k = 0; k < list->tasks[i]->n_edges; k++) {
-            struct edge *edge = &list->tasks[i]->edges[k];
+    for (size_t i = 0; i < list->n; i++) {
+        const struct task *task = list->tasks[i];
+        for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
             if (!edge->needs_wait)
                 continue;
             waits++;
             if ((waits - 1) % nth != 0)
                 continue;
             edge->needs_wait = false;
-            expect_wrong(list->tasks[i]->name, verify_list(list, NULL), "nothing orders them");
+            expect_wrong(task->name, verify_list(list, NULL), "nothing orders them");
             edge->needs_wait = true;
         }
+    }
     return waits;
 }
 

@@ -12,7 +12,8 @@ static void set_budget(struct device *device, size_t bytes)
 
 void set_budgets(struct machine *machine, size_t each, size_t host)
 {
-    for (struct device *device = machine->devices; device <= machine->host; device++) {
+    for (int i = 0; i <= machine->n_devices; i++) {
+        struct device *device = &machine->devices[i];
         size_t bytes = device->is_host ? host : each;
         if (bytes == 0)
             continue;
@@ -31,8 +32,8 @@ void raise_budget(struct device *device, size_t bytes)
 struct device *lift_limits(struct machine *machine, int n)
 {
     struct device *before = copy_bytes(machine->devices, (size_t)n * sizeof *before);
-    for (struct device *device = machine->devices; device < machine->devices + n; device++)
-        set_budget(device, NO_LIMIT);
+    for (int i = 0; i < n; i++)
+        set_budget(&machine->devices[i], NO_LIMIT);
     return before;
 }
 

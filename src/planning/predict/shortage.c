@@ -19,7 +19,8 @@ void raise_budgets(struct machine *machine, const struct forecast *forecast)
     size_t most = 0;
     for (int i = 0; i < machine->n_devices; i++)
         most = MAX(most, forecast->needed_bytes[i]);
-    for (struct device *device = machine->devices; device <= machine->host; device++) {
+    for (int i = 0; i <= machine->n_devices; i++) {
+        struct device *device = &machine->devices[i];
         bool has_own = device->described.by_hand || device->is_host;
         raise_budget(device, has_own ? forecast->needed_bytes[device->index] : most);
     }
@@ -52,7 +53,8 @@ _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct dev
     const struct device *first = NULL; /* the first device that needs more */
     if (facts->trainer)
         raise_for_other_lists(machine, facts->trainer);
-    for (const struct device *device = machine->devices; device <= machine->host; device++) {
+    for (int i = 0; i <= machine->n_devices; i++) {
+        const struct device *device = &machine->devices[i];
         if (device->budget == before[device->index].budget || (first && !device->described.by_hand && !device->is_host))
             continue;
         append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", device->budget,

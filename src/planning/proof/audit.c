@@ -61,26 +61,31 @@ static void read_slab(const struct image *image, uint32_t *words)
         memcpy(words, slab->host, slab->bytes);
 }
 
+/* Adds an image of a slab of the device, with the bytes that the slab has now. */
+static void add_image(struct audit *audit, struct device *device, int slab)
+{
+    size_t n = device->slabs[slab].bytes / ELEMENT_BYTES;
+    GROW(audit->images, audit->cap, audit->n + 1);
+    struct image *image = &audit->images[audit->n++];
+    image->device = device;
+    image->slab = slab;
+    image->words = n;
+    image->kept = allocate(4 * n, sizeof *image->kept);
+    image->given = image->kept + n;
+    image->first_run = image->kept + 2 * n;
+    image->this_run = image->kept + 3 * n;
+    read_slab(image, image->kept);
+}
+
 struct audit *open_audit(struct list *list)
 {
     struct audit *audit = allocate(1, sizeof *audit);
     struct machine *machine = list->pool->machine;
     audit->list = list;
     audit->begun = now_ns();
-    for (struct device *device = machine->devices; device <= machine->host; device++)
-        for (size_t k = 0; k < device->n_slabs; k++) {
-            GROW(audit->images, audit->cap, audit->n + 1);
-            struct image *image = &audit->images[audit->n++];
-            size_t n = device->slabs[k].bytes / ELEMENT_BYTES;
-            image->device = device;
-            image->slab = (int)k;
-            image->words = n;
-            image->kept = allocate(4 * n, sizeof *image->kept);
-            image->given = image->kept + n;
-            image->first_run = image->kept + 2 * n;
-            image->this_run = image->kept + 3 * n;
-            read_slab(image, image->kept);
-        }
+    for (int i = 0; i <= machine->n_devices; i++)
+        for (size_t k = 0; k < machine->devices[i].n_slabs; k++)
+            add_image(audit, &machine->devices[i], (int)k);
     return audit;
 }
 

@@ -176,7 +176,8 @@ static const double PROBE_SECONDS = 0.05;
 /* Measures what each device reaches at most, for a viewer. */
 static void measure_peaks(const struct machine *machine)
 {
-    for (struct device *device = machine->devices; device < machine->host; device++) {
+    for (int i = 0; i < machine->n_devices; i++) {
+        struct device *device = &machine->devices[i];
         struct probe *probe = open_probe(device);
         device->flops_per_s = run_probe(probe, PROBE_SECONDS);
         close_probe(probe);

@@ -416,8 +416,8 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
     struct gaps gaps = collect_gaps(list, costs, options->may_leave);
     struct fate *fates = keep_all(&gaps);
     bool changed = false;
-    for (const struct device *device = machine->devices; !device->is_host; device++)
-        changed |= choose_by_phases(&gaps, fates, device, kind);
+    for (int i = 0; i < machine->n_devices; i++)
+        changed |= choose_by_phases(&gaps, fates, &machine->devices[i], kind);
     struct swaps swaps = line_up(fates, gaps.n, gaps.uses);
     struct edit *edit = open_edit(list);
     swap_gaps(edit, list, gaps.uses, &swaps);

@@ -135,9 +135,9 @@ static int access_modes(const struct list *list, size_t begin, size_t end, const
     int mode = ACCESS_NONE;
     for (size_t i = begin; i < end; i++) {
         const struct task *task = list->tasks[i];
-        for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
-            if (access->tensor == tensor)
-                mode |= (int)access->mode;
+        for (int k = 0; k < task->n_accesses; k++)
+            if (task->accesses[k].tensor == tensor)
+                mode |= (int)task->accesses[k].mode;
     }
     return mode;
 }

@@ -72,7 +72,8 @@ static struct dump_target find_target(const struct list *list, const char *name,
         const struct task *task = list->tasks[i];
         if (layer >= 0 && task->layer != layer)
             continue;
-        for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
+        for (int k = 0; k < task->n_accesses; k++) {
+            const struct access *access = &task->accesses[k];
             size_t writer = 0;
             bool same = strcmp(access->tensor->name, name) == 0;
             if (!same || !find_writer(list, access->tensor, &writer))

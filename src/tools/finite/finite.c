@@ -60,7 +60,8 @@ static bool find_bad_element(const struct access *access, const uint32_t *stale,
  * part of, which does not count. */
 static bool reads_bad(const struct task *task, const struct tensor *out, struct first_bad *bad)
 {
-    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct access *access = &task->accesses[i];
         bool counts = reads_state(access) && access->tensor != out;
         if (counts && find_bad_element(access, NULL, bad)) {
             bad->task = task;
@@ -74,7 +75,8 @@ static bool reads_bad(const struct task *task, const struct tensor *out, struct 
 /* Looks at what the task has written.  Elements of `out` that are the same as in `stale` do not count. */
 static bool wrote_bad(const struct task *task, const struct tensor *out, const uint32_t *stale, struct first_bad *bad)
 {
-    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++) {
+    for (int i = 0; i < task->n_accesses; i++) {
+        const struct access *access = &task->accesses[i];
         if (!writes_floats(access))
             continue;
         if (find_bad_element(access, access->tensor == out ? stale : NULL, bad)) {

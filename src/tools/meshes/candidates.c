@@ -69,8 +69,8 @@ static bool is_ruled_out(const struct mesh_search *search, const struct mesh_can
 static double placed_bytes(const struct machine *machine)
 {
     size_t most = 0;
-    for (const struct device *device = machine->devices; !device->is_host; device++)
-        most = MAX(most, device->placed_bytes);
+    for (int i = 0; i < machine->n_devices; i++)
+        most = MAX(most, machine->devices[i].placed_bytes);
     return (double)most;
 }
 

@@ -5,10 +5,11 @@
 static unsigned count_cores(const struct machine *machine)
 {
     unsigned cores = 0;
-    for (const struct device *device = machine->devices; device < machine->host; device++)
-        /* The shares of one device are neighbours. */
-        if (device->is_cpu && (device == machine->devices || device->cl != device[-1].cl))
+    for (int i = 0; i < machine->n_devices; i++) {
+        const struct device *device = &machine->devices[i];
+        if (device->is_cpu && (i == 0 || device->cl != device[-1].cl)) /* the shares of one device are neighbours */
             cores += device->units;
+    }
     return cores;
 }
 

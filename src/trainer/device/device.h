@@ -116,7 +116,9 @@ struct device {
 };
 
 struct machine {
-    struct device *devices; /* n_devices OpenCL devices, then the host */
+    /* n_devices OpenCL devices, then the host.  So a loop for i < n_devices has no host, and for i <= n_devices it has
+     * the host too, last. */
+    struct device *devices;
     int n_devices;
     struct device *host;
     struct context *contexts; /* n_contexts of them, at most one for each device */

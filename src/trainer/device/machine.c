@@ -50,9 +50,9 @@ static void add_host_device(struct machine *machine)
     host->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     host->alignment = HOST_ALIGNMENT;
     /* A device that is no CPU must be able to map each of the host's slabs. */
-    for (const struct device *device = machine->devices; device < host; device++)
-        if (!device->is_cpu)
-            host->max_allocation = MIN(host->max_allocation, device->max_allocation - HOST_ALIGNMENT);
+    for (int i = 0; i < machine->n_devices; i++)
+        if (!machine->devices[i].is_cpu)
+            host->max_allocation = MIN(host->max_allocation, machine->devices[i].max_allocation - HOST_ALIGNMENT);
     host->budget = machine->options.host_memory ? machine->options.host_memory : host->memory;
     machine->host = host;
 }

@@ -106,12 +106,12 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
 static void note_touches(struct walk *walk, int node, enum edge_kind kind)
 {
     const struct task *task = walk->list->tasks[node % walk->n];
-    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
-        if (!(access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
-            note_touch(walk, node, access, kind);
-    for (const struct access *access = task->accesses; access < task->accesses + task->n_accesses; access++)
-        if ((access->mode & ACCESS_WRITE) && connects(walk, node, access->tensor, kind))
-            note_touch(walk, node, access, kind);
+    for (int i = 0; i < task->n_accesses; i++)
+        if (!(task->accesses[i].mode & ACCESS_WRITE) && connects(walk, node, task->accesses[i].tensor, kind))
+            note_touch(walk, node, &task->accesses[i], kind);
+    for (int i = 0; i < task->n_accesses; i++)
+        if ((task->accesses[i].mode & ACCESS_WRITE) && connects(walk, node, task->accesses[i].tensor, kind))
+            note_touch(walk, node, &task->accesses[i], kind);
 }
 
 /* Adds the edges of a node that follow from no access: the list says that it waits. */

@@ -24,11 +24,11 @@ static bool only_needs_saving(const struct loop_state *loop_state)
 /* Looks for writes past the end of slabs. */
 static void check_guards(struct machine *machine)
 {
-    for (struct device *device = machine->devices; device <= machine->host; device++) /* the host comes last */
-        if (damaged_guards(device))
+    for (int i = 0; i <= machine->n_devices; i++)
+        if (damaged_guards(&machine->devices[i]))
             fail(EXIT_FAILED,
                  "a kernel wrote past the end of the memory of device %s: run with --serial --audit to find it",
-                 device->id);
+                 machine->devices[i].id);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */

@@ -153,9 +153,9 @@ static void longest_paths(const struct list *list, const double *seconds, int st
         }
         if (last[task->lane->index] != NONE)
             start = fmax(start, span[last[task->lane->index]].end);
-        for (size_t e = 0; e < task->n_edges; e++) {
-            int from = node - node % n + (int)task->edges[e].producer - (task->edges[e].previous ? n : 0);
-            if (task->edges[e].needs_wait && from >= 0)
+        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+            int from = node - node % n + (int)edge->producer - (edge->previous ? n : 0);
+            if (edge->needs_wait && from >= 0)
                 start = fmax(start, span[from].end);
         }
         span[node] = (struct span){start, start + seconds[node % n]};

@@ -212,9 +212,8 @@ static bool *all_paths(const struct list *list)
             bool direct = list->tasks[early % n]->lane == task->lane, skipped = is_conditional(list->tasks[early % n]);
             if (before[late * nodes + early] && !skipped)
                 continue;
-            for (size_t e = 0; e < task->n_edges; e++)
-                direct |= task->edges[e].needs_wait && task->edges[e].producer == early % n &&
-                          task->edges[e].previous == (early / n < late / n);
+            for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+                direct |= edge->needs_wait && edge->producer == early % n && edge->previous == (early / n < late / n);
             if (!direct)
                 continue;
             before[late * nodes + early] = true;
@@ -281,15 +280,16 @@ TEST(verdicts_are_those_of_all_pairs)
         if (seed > 2)
             skip_some(list);
         finish_paper(&paper);
-        for (size_t k = 0; k < list->n; k += 10)
-            for (size_t e = 0; e < list->tasks[k]->n_edges; e++) {
-                struct edge *edge = &list->tasks[k]->edges[e];
+        for (size_t k = 0; k < list->n; k += 10) {
+            const struct task *task = list->tasks[k];
+            for (struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
                 bool wait = edge->needs_wait;
                 edge->needs_wait = false;
                 expect_same_verdict(list, &wrong);
                 edge->needs_wait = wait;
                 dropped += wait;
             }
+        }
         for (size_t k = 1; k + 1 < list->n; k += 10) {
             struct lane *lane = list->tasks[k]->lane;
             list->tasks[k]->lane = list->tasks[k + 1]->lane;

@@ -198,8 +198,8 @@ static struct mesh_outcome plan_words(const char *words)
     struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
     outcome.seconds = simulation->period;
     outcome.bytes = 0;
-    for (const struct device *device = trainer->machine->devices; !device->is_host; device++)
-        outcome.bytes = fmax(outcome.bytes, (double)device->placed_bytes);
+    for (int i = 0; i < trainer->machine->n_devices; i++)
+        outcome.bytes = fmax(outcome.bytes, (double)trainer->machine->devices[i].placed_bytes);
     free_simulation(simulation);
     free_trainer(trainer);
     return outcome;

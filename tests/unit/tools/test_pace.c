@@ -186,11 +186,10 @@ static void expect_in_turn(const struct paced *paced, uint32_t number, size_t i,
     const struct list *list = paced->trainer->train_list;
     const struct task *task = list->tasks[i];
     const struct times *all = paced->recording.times, *mine = &all[number * list->n + i];
-    for (size_t e = 0; e < task->n_edges; e++)
-        if (task->edges[e].needs_wait && number > task->edges[e].previous)
-            expect_after(list, number, i, mine,
-                         &all[(number - task->edges[e].previous) * list->n + task->edges[e].producer],
-                         list->tasks[task->edges[e].producer]->name);
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        if (edge->needs_wait && number > edge->previous)
+            expect_after(list, number, i, mine, &all[(number - edge->previous) * list->n + edge->producer],
+                         list->tasks[edge->producer]->name);
     if (lane_before[task->lane->index])
         expect_after(list, number, i, mine, lane_before[task->lane->index], "the task before it on its lane");
     lane_before[task->lane->index] = mine;

@@ -22,9 +22,9 @@ enum { IMPLIED = false, WAITED = true };
 static const struct edge *find_edge(const struct list *list, const struct expected *expected)
 {
     const struct task *task = list->tasks[expected->to];
-    for (size_t i = 0; i < task->n_edges; i++)
-        if (task->edges[i].producer == expected->from && task->edges[i].previous == expected->previous)
-            return &task->edges[i];
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
+        if (edge->producer == expected->from && edge->previous == expected->previous)
+            return edge;
     return NULL;
 }
 
