@@ -177,6 +177,7 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
 /* Takes the task out of the chain; the position where new tasks come stays the same. */
 static void take_out(struct edit *edit, struct task *task)
 {
+    CHECK(task->prev->next == task, "task %s has left the list before", task->name);
     if (edit->list->cursor == task)
         edit->list->cursor = task->prev;
     task->prev->next = task->next;

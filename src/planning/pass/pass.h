@@ -163,4 +163,6 @@ struct pass_reports {
 };
 struct pass_reports reports_of(const struct trainer *trainer); /* on the list for training */
 
+extern const struct module module_pass;
+
 #endif

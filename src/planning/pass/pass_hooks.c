@@ -8,7 +8,6 @@
 #include "trainer/train/train.h"
 
 static const char *last_pass; /* the name that --after gives; NULL: all passes are done */
-extern const struct module module_pass;
 
 struct run_facts facts_of(const struct settings *settings)
 {

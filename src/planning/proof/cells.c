@@ -12,9 +12,8 @@ static bool ends_up_to(const void *item, const void *key)
 static size_t cut_cell(struct strip *strip, size_t at)
 {
     if (strip->n == 0) {
-        struct byte_cell whole = {.end = SIZE_MAX, .writer = NONE, .reader = NONE, .iteration = NONE};
         GROW(strip->cells, strip->cap, strip->n + 1);
-        strip->cells[strip->n++] = whole;
+        strip->cells[strip->n++] = strip->whole;
     }
     size_t i = lower_bound(&at, strip->cells, strip->n, sizeof *strip->cells, ends_up_to);
     if (strip->cells[i].begin == at)
@@ -30,6 +29,16 @@ struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t
     size_t first = cut_cell(strip, begin);
     *n = cut_cell(strip, end) - first;
     return &strip->cells[first];
+}
+
+struct strip *new_strips(size_t n, struct byte_cell whole)
+{
+    struct strip *strips = allocate(n, sizeof *strips);
+    whole.begin = 0;
+    whole.end = SIZE_MAX;
+    for (size_t i = 0; i < n; i++)
+        strips[i].whole = whole;
+    return strips;
 }
 
 void free_strips(struct strip *strips, size_t n)

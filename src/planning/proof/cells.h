@@ -11,29 +11,39 @@
 
 struct tensor; /* trainer/step/tensor.h */
 
-/* Three walks cut strips, each its own ones, and note in a cell what the walk needs. */
-struct byte_cell {
-    size_t begin, end;
+/* Three walks cut strips, each its own ones.  Each has a struct for what it notes of a cell: */
 
-    /* prove() in verify.c */
+struct latest_touches { /* prove() in verify.c */
     int writer, reader; /* index of the latest touch of each kind, or NONE */
-
-    /* hash_values() in values.c */
-    uint64_t value;      /* the hash of what led to the value of these bytes; 0: they have none yet */
-    int64_t value_begin; /* the byte of the strip at which this value begins */
-    int iteration;       /* the iteration in which it was written, or NONE */
-
-    /* verify_memory() in verify_places.c */
+};
+struct byte_value { /* hash_values() in values.c */
+    uint64_t hash;  /* of what led to the value of these bytes */
+    int64_t begin;  /* the byte of the strip at which this value begins */
+    int iteration;  /* the iteration in which it was written, or NONE */
+};
+struct occupancy {             /* verify_memory() in verify_places.c */
     bool used;                 /* a tensor lies here */
     const struct tensor *kept; /* the tensor that is kept here from step to step, or NULL */
+};
+
+struct byte_cell {
+    size_t begin, end;
+    union {
+        struct latest_touches latest;
+        struct byte_value value;
+        struct occupancy occupancy;
+    };
 };
 
 struct strip {
     struct byte_cell *cells; /* n cells in the order of their bytes, without gaps; n is 0 before the first cut */
     size_t n, cap;
-    uint64_t initial; /* hash_values(): the value of a persistent tensor before the first iteration */
+    struct byte_cell whole; /* the only cell before the first cut */
 };
 
+/* Makes n strips, whose cells begin as `whole`; its bytes need not be set.  The caller frees them with
+ * free_strips(). */
+struct strip *new_strips(size_t n, struct byte_cell whole);
 /* The cells of bytes [begin, end), *n of them: valid until the strip is cut again. */
 struct byte_cell *cells_of(struct strip *strip, size_t begin, size_t end, size_t *n);
 void free_strips(struct strip *strips, size_t n);

@@ -16,6 +16,7 @@
 #include "trainer/base/base.h"
 
 struct list;          /* trainer/step/list.h */
+struct module;        /* trainer/base/module.h */
 struct serial_runner; /* trainer/run/run.h */
 struct task;          /* trainer/step/task.h */
 struct task_flight;   /* trainer/run/run.h */
@@ -77,7 +78,8 @@ extern const struct serial_runner audit_runner;
 struct proof_options {
     bool verify, audit;
 };
-extern struct proof_options asked_proof;
+extern struct proof_options asked_proof; /* only the table of options writes it */
+extern const struct module module_proof;
 
 /* The values of one of the trainer's lists as it was built; NULL: there is no --verify. */
 struct values *values_of(const struct trainer *trainer, const struct list *list);

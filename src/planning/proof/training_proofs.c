@@ -6,7 +6,6 @@
 #include "trainer/train/train.h"
 
 struct proof_options asked_proof;
-extern const struct module module_proof;
 
 struct list_values { /* one of the trainer's lists, and its values */
     const struct list *list;

@@ -53,24 +53,11 @@ static struct byte_cell *cells_between(struct strip *strips, const struct tensor
     return cells_of(&strips[tensor->storage->id], tensor->offset + begin, tensor->offset + end, n);
 }
 
-/* The cells of cells_between(), for a read: those that have never been written get their initial value. */
-static struct byte_cell *read_cells(struct strip *strips, const struct tensor *tensor, size_t begin, size_t end,
-                                    size_t *n)
-{
-    struct byte_cell *cells = cells_between(strips, tensor, begin, end, n);
-    for (size_t i = 0; i < *n; i++)
-        if (cells[i].iteration == NONE && !cells[i].value) {
-            cells[i].value = strips[tensor->storage->id].initial;
-            cells[i].value_begin = -(int64_t)tensor->storage->replica.begin;
-        }
-    return cells;
-}
-
 /* The index of the first cell after cell i that does not go on with its value; n: all do. */
 static size_t end_of_value(const struct byte_cell *cells, size_t n, size_t i)
 {
     size_t end = i + 1;
-    while (end < n && cells[end].value == cells[i].value && cells[end].value_begin == cells[i].value_begin)
+    while (end < n && cells[end].value.hash == cells[i].value.hash && cells[end].value.begin == cells[i].value.begin)
         end++;
     return end;
 }
@@ -81,37 +68,28 @@ static size_t end_of_value(const struct byte_cell *cells, size_t n, size_t i)
 static uint64_t hash_read_bytes(struct strip *strips, const struct tensor *tensor)
 {
     size_t n;
-    struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
+    struct byte_cell *cells = cells_between(strips, tensor, 0, tensor->bytes, &n);
     uint64_t value = 0;
     size_t i = 0;
     while (i < n) {
         size_t end = end_of_value(cells, n, i);
-        uint64_t begin = (uint64_t)((int64_t)cells[i].begin - cells[i].value_begin);
+        uint64_t begin = (uint64_t)((int64_t)cells[i].begin - cells[i].value.begin);
         uint64_t length = cells[end - 1].end - cells[i].begin;
         uint64_t part = hash_pair(begin, length);
-        value = hash_pair(value, hash_pair(cells[i].value, part));
+        value = hash_pair(value, hash_pair(cells[i].value.hash, part));
         i = end;
     }
     return value;
 }
 
-struct written_value { /* what a write leaves in each cell: see struct byte_cell */
-    uint64_t value;
-    int64_t value_begin;
-    int iteration;
-};
-
 /* Bytes [begin, end) of the tensor become that value. */
 static void write_value(struct strip *strips, const struct tensor *tensor, size_t begin, size_t end,
-                        struct written_value written)
+                        struct byte_value written)
 {
     size_t n;
     struct byte_cell *cells = cells_between(strips, tensor, begin, end, &n);
-    for (size_t i = 0; i < n; i++) {
-        cells[i].value = written.value;
-        cells[i].value_begin = written.value_begin;
-        cells[i].iteration = written.iteration;
-    }
+    for (size_t i = 0; i < n; i++)
+        cells[i].value = written;
 }
 
 /* The target gets the source's values, piece by piece. */
@@ -119,10 +97,10 @@ static void copy_value(struct strip *strips, const struct tensor *target, const 
 {
     size_t n;
     int64_t shift = (int64_t)target->offset - (int64_t)source->offset;
-    struct byte_cell *cells = read_cells(strips, source, 0, source->bytes, &n);
+    struct byte_cell *cells = cells_between(strips, source, 0, source->bytes, &n);
     for (size_t i = 0; i < n; i++) {
-        struct written_value copied = {
-            .value = cells[i].value, .value_begin = cells[i].value_begin + shift, .iteration = iteration};
+        struct byte_value copied = {
+            .hash = cells[i].value.hash, .begin = cells[i].value.begin + shift, .iteration = iteration};
         write_value(strips, target, cells[i].begin - source->offset, cells[i].end - source->offset, copied);
         cells = cells_between(strips, source, 0, source->bytes, &n); /* anew: target and source may be one strip */
     }
@@ -145,10 +123,10 @@ static uint64_t hash_elements(struct strip *strips, const struct task *task, siz
         if (!(access->mode & ACCESS_READ) || !by_element(task, access))
             continue;
         size_t n;
-        const struct byte_cell *first = read_cells(strips, access->tensor, at, *end, &n);
+        const struct byte_cell *first = cells_between(strips, access->tensor, at, *end, &n);
         /* Byte b of the task, as it was before passes cut it, reads byte b + shift of the value. */
-        int64_t shift = (int64_t)access->tensor->offset - first->value_begin - (int64_t)task->extra.slice_begin;
-        value = hash_pair(value, hash_pair(first->value, (uint64_t)shift));
+        int64_t shift = (int64_t)access->tensor->offset - first->value.begin - (int64_t)task->extra.slice_begin;
+        value = hash_pair(value, hash_pair(first->value.hash, (uint64_t)shift));
         *end = first->end - access->tensor->offset;
     }
     return value;
@@ -193,9 +171,9 @@ static void write_fragment(struct strip *strips, const struct task *task, size_t
         const struct tensor *tensor = task->accesses[i].tensor;
         if (!(task->accesses[i].mode & ACCESS_WRITE))
             continue;
-        const struct written_value written = {
-            .value = hash_pair(value, (uint64_t)i),
-            .value_begin = (int64_t)tensor->offset - (int64_t)task->extra.slice_begin,
+        const struct byte_value written = {
+            .hash = hash_pair(value, (uint64_t)i),
+            .begin = (int64_t)tensor->offset - (int64_t)task->extra.slice_begin,
             .iteration = iteration,
         };
         if (task->extra.elementwise)
@@ -251,16 +229,16 @@ static void hash_result(struct values *values, const struct list *list, struct s
 {
     size_t first = tensor->replica.begin;
     size_t n;
-    const struct byte_cell *cells = read_cells(strips, tensor, 0, tensor->bytes, &n);
-    if (tensor->replica.is_shard && cells->iteration == NONE) /* this list uses replicas instead of the shard */
+    const struct byte_cell *cells = cells_between(strips, tensor, 0, tensor->bytes, &n);
+    if (tensor->replica.is_shard && cells->value.iteration == NONE) /* this list uses replicas instead of the shard */
         return;
     struct fragment result = {
-        .identity = hash_pair(strips[tensor->id].initial, 1),
+        .identity = hash_pair(strips[tensor->id].whole.value.hash, 1),
         .node = ITERATIONS * (int)list->n + (int)tensor->id,
         .is_result = true,
     };
     for (size_t k = 0; k < n; k++) {
-        result.hash = hash_pair(cells[k].value, (uint64_t)(cells[k].value_begin + (int64_t)first));
+        result.hash = hash_pair(cells[k].value.hash, (uint64_t)(cells[k].value.begin + (int64_t)first));
         result.begin = first + cells[k].begin;
         result.end = first + cells[k].end;
         add_fragment(values, result);
@@ -323,14 +301,24 @@ static void interpret_if_due(struct values *values, const struct list *list, str
     interpret_task(values, strips, task, fragment, iteration);
 }
 
+/* Strips for the tensors of the pool, by id, with the values before the first iteration. */
+static struct strip *initial_strips(const struct pool *pool, enum known_by known_by)
+{
+    struct strip *strips = new_strips(pool->n, (struct byte_cell){.value = {.iteration = NONE}});
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct tensor *storage = pool->tensors[i]->storage;
+        strips[i].whole.value.hash = initial_value(storage, known_by);
+        strips[i].whole.value.begin = -(int64_t)storage->replica.begin;
+    }
+    return strips;
+}
+
 /* Interprets the list, and notes the hashes of all that it computes. */
 static struct values *hash_list(const struct list *list, enum known_by known_by)
 {
     struct values *values = allocate(1, sizeof *values);
-    struct strip *strips = allocate(list->pool->n, sizeof *strips);
+    struct strip *strips = initial_strips(list->pool, known_by);
     values->known_by = known_by;
-    for (size_t i = 0; i < list->pool->n; i++)
-        strips[i].initial = initial_value(list->pool->tensors[i]->storage, known_by);
     for (int iteration = 0; iteration < ITERATIONS; iteration++)
         for (int i = 0; i < (int)list->n; i++)
             interpret_if_due(values, list, strips, i, iteration);

@@ -120,11 +120,11 @@ static int add_touch(struct proof *proof, int node, int before, const struct ten
 static void note_read(struct proof *proof, int node, const struct access *access, struct byte_cell *cell)
 {
     const struct tensor *storage = access->tensor->storage;
-    const struct cell_touch *writer = cell->writer == NONE ? NULL : &proof->touches[cell->writer];
+    const struct cell_touch *writer = cell->latest.writer == NONE ? NULL : &proof->touches[cell->latest.writer];
     if (proof->proven == ONE_ITERATION && !proof->problem)
         proof->problem = cell_problem(proof->list, node, access, writer);
-    need_order(proof, cell->writer, node, storage);
-    cell->reader = add_touch(proof, node, cell->reader, storage);
+    need_order(proof, cell->latest.writer, node, storage);
+    cell->latest.reader = add_touch(proof, node, cell->latest.reader, storage);
 }
 
 /* A write hides the touches before it: later nodes need to come after the write alone.  But a write that may be skipped
@@ -134,11 +134,11 @@ static void note_write(struct proof *proof, int node, const struct access *acces
     const struct tensor *storage = access->tensor->storage;
     const struct task *task = task_of_node(proof->list, node);
     bool hides = proof->proven == ONE_ITERATION || !is_conditional(task);
-    need_order(proof, cell->writer, node, storage);
-    need_order(proof, cell->reader, node, storage);
-    cell->writer = add_touch(proof, node, hides ? NONE : cell->writer, storage);
+    need_order(proof, cell->latest.writer, node, storage);
+    need_order(proof, cell->latest.reader, node, storage);
+    cell->latest.writer = add_touch(proof, node, hides ? NONE : cell->latest.writer, storage);
     if (hides)
-        cell->reader = NONE;
+        cell->latest.reader = NONE;
 }
 
 /* The node reads or writes (mode) all cells of the access. */
@@ -204,8 +204,22 @@ static int producer_node(const struct list *list, int node, const struct edge *e
     return iteration * n + (int)edge->producer;
 }
 
-/* Finds for each node what has ended when it starts: the nodes that it waits for, and all that had ended when these
- * started.  A wait for a node that may be skipped proves nothing, except that nodes of one lane end in order. */
+/* Adds the nodes that this node waits for, and all that had ended when these started.  A wait for a node that may be
+ * skipped proves nothing. */
+static void add_waits(const struct list *list, int node, int first_lane, struct ends *ends)
+{
+    const struct task *task = task_of_node(list, node);
+    for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
+        int producer = producer_node(list, node, edge);
+        if (!edge->needs_wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
+            continue;
+        join_ends(&ends[node], &ends[producer]);
+        add_end(list, &ends[node], producer, first_lane);
+    }
+}
+
+/* Finds for each node what has ended when it starts.  Nodes of one lane end in order, also those that may be
+ * skipped. */
 static void fill_ended_nodes(const struct list *list, int first_lane, struct ends *ends)
 {
     int n = (int)list->n, n_lanes = list->pool->machine->n_lanes;
@@ -222,13 +236,7 @@ static void fill_ended_nodes(const struct list *list, int first_lane, struct end
             join_ends(&ends[node], &ends[certain[lane]]);
         if (last[lane] != NONE)
             add_end(list, &ends[node], last[lane], first_lane);
-        for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++) {
-            int producer = producer_node(list, node, edge);
-            if (!edge->needs_wait || producer < 0 || is_conditional(list->tasks[edge->producer]))
-                continue;
-            join_ends(&ends[node], &ends[producer]);
-            add_end(list, &ends[node], producer, first_lane);
-        }
+        add_waits(list, node, first_lane, ends);
         last[lane] = node;
         if (!is_conditional(task))
             certain[lane] = node;
@@ -299,7 +307,7 @@ static void need_after(struct proof *proof)
 static struct problem *prove(struct proof proof)
 {
     size_t n = (size_t)proof.list->pool->machine->n_devices + 1;
-    proof.strips = allocate(n, sizeof *proof.strips);
+    proof.strips = new_strips(n, (struct byte_cell){.latest = {.writer = NONE, .reader = NONE}});
     need_gates(&proof);
     need_after(&proof);
     walk_bytes(&proof);

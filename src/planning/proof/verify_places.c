@@ -102,12 +102,12 @@ static struct problem *verify_storage(const struct list *list, struct strip *str
         return new_problem(EXIT_FAILED, "tensor %s extends past the end of its slab on device %s", tensor->name,
                            tensor->device->id);
     for (size_t i = 0; i < n; i++) {
-        if (cell[i].kept)
+        if (cell[i].occupancy.kept)
             return new_problem(EXIT_FAILED, "tensor %s shares bytes with %s, which is kept from step to step",
-                               tensor->name, cell[i].kept->name);
+                               tensor->name, cell[i].occupancy.kept->name);
         if (tensor->persistent)
-            cell[i].kept = tensor;
-        cell[i].used = true;
+            cell[i].occupancy.kept = tensor;
+        cell[i].occupancy.used = true;
     }
     return NULL;
 }
@@ -135,7 +135,7 @@ static size_t sum_slabs(const struct strip *strip)
     for (size_t i = 0; i < strip->n; i++) {
         const struct byte_cell *cell = &strip->cells[i];
         size_t slab = cell->begin / NO_LIMIT;
-        if (cell->used)
+        if (cell->occupancy.used)
             reach = cell->end - slab * NO_LIMIT;
         if (i + 1 == strip->n || cell[1].begin / NO_LIMIT > slab) {
             sum += reach;
@@ -149,7 +149,7 @@ struct problem *verify_memory(const struct list *list)
 {
     const struct machine *machine = list->pool->machine;
     size_t n = (size_t)machine->n_devices + 1;
-    struct strip *strips = allocate(n, sizeof *strips);
+    struct strip *strips = new_strips(n, (struct byte_cell){.occupancy = {.used = false, .kept = NULL}});
     struct problem *problem = verify_tensors(list, strips, THOSE_THAT_PERSIST);
     if (!problem)
         problem = verify_tensors(list, strips, ALL_OTHERS);

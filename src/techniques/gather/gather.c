@@ -363,7 +363,7 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n_befor
     }
     for (size_t i = 0; i < n_before; i++) {
         struct task *task = survey->list->tasks[i];
-        if (!is_copy(task))
+        if (!is_copy(task) || is_replica(survey, copy_target(task)->storage)) /* survey->dropped has these */
             continue;
         size_t id = (size_t)copy_target(task)->storage->id;
         if (id < survey->n_tensors && lost[id] && lost[id] == readers[id])

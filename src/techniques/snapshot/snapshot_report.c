@@ -71,26 +71,27 @@ struct times_report { /* the argument of report_times() */
 /* A quotient of times that should be 3 may come out as 3.0000000001.  So this is subtracted before it is rounded up. */
 static const double ROUNDING = 1e-6;
 
-/* Adds to a sentence on dropped iterations how often an iteration can be stored without any being dropped.  disk and
- * links: the seconds that each needs for one iteration. */
-static void advise(const struct times_report *times_report, const struct simulation *simulation, double disk,
-                   double links, const struct outcome *first, char **text)
+struct store_seconds { /* what each needs for all that one iteration stores */
+    double disk, links;
+};
+
+/* The end of a sentence on dropped iterations: how often an iteration can be stored without any being dropped.  The
+ * caller frees it. */
+static char *advise(const struct times_report *times_report, const struct simulation *simulation,
+                    struct store_seconds needed, const struct outcome *first)
 {
     int under_way = times_report->options->slots - 1; /* iterations at a time: the newest commit keeps one slot */
-    if (!under_way) {
-        append_text(text, ": the newest commit holds the only slot");
-        return;
-    }
+    if (!under_way)
+        return copy_string(": the newest commit holds the only slot");
     /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
      * slot must be free. */
-    double apart = fmax(fmax(disk, links), (first->durable - first->begin) / under_way);
+    double apart = fmax(fmax(needed.disk, needed.links), (first->durable - first->begin) / under_way);
     double advised = fmax(ceil(apart / fmin(simulation->period, times_report->other_period) - ROUNDING), 1);
-    const char *slower = disk < links ? "links keep" : "disk keeps";
+    const char *slower = needed.disk < needed.links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
-        append_text(text, "; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower, advised,
-                    MOST_EVERY);
-    else
-        append_text(text, "; the %s up with --snapshot-every %.0f", slower, advised);
+        return format_string("; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower,
+                             advised, MOST_EVERY);
+    return format_string("; the %s up with --snapshot-every %.0f", slower, advised);
 }
 
 static void add_commits(const struct snapshot_options *options, const struct simulation *simulation, json_t *commits,
@@ -106,18 +107,17 @@ static void add_commits(const struct snapshot_options *options, const struct sim
     }
 }
 
-/* The seconds that the disk and the links need for what one iteration stores. */
-static void sum_seconds(const struct simulation *simulation, double *disk, double *links)
+static struct store_seconds sum_seconds(const struct simulation *simulation)
 {
-    *disk = 0;
-    *links = 0;
+    struct store_seconds needed = {0, 0};
     for (size_t i = 0; i < simulation->list->n; i++) {
         const struct task *task = simulation->list->tasks[i];
         if (is_persist(task) || is_commit(task))
-            *disk += simulation->seconds[i];
+            needed.disk += simulation->seconds[i];
         else if (is_of_snapshot(task) && task->lane->kind != LANE_COMPUTE)
-            *links += simulation->seconds[i];
+            needed.links += simulation->seconds[i];
     }
+    return needed;
 }
 
 /* Adds to the report what the simulation says of commits: a simulation_look, argument: struct times_report. */
@@ -127,12 +127,11 @@ static void report_times(void *argument, const struct simulation *simulation)
     const struct snapshot_options *options = times_report->options;
     struct pass_report *report = times_report->pass;
     json_t *dropped = json_object_get(report->fields, "dropped");
-    double disk, links; /* seconds for an iteration */
     struct outcome first = outcome_at(simulation, options->every);
-    sum_seconds(simulation, &disk, &links);
+    struct store_seconds needed = sum_seconds(simulation);
     add_commits(options, simulation, json_object_get(report->fields, "commits"), dropped);
-    if (disk > 0 && (!times_report->costs || simulation->list->pool->machine->host->described.disk))
-        report_fact(report, format_string("the disk needs %.3f ms for them", 1e3 * disk));
+    if (needed.disk > 0 && (!times_report->costs || simulation->list->pool->machine->host->described.disk))
+        report_fact(report, format_string("the disk needs %.3f ms for them", 1e3 * needed.disk));
     else
         report_fact(report, copy_string("no link disk says how fast the disk is, so it counts as if it took no time"));
     report_fact(report, format_string("step %d is recoverable after %.3f ms, durable after %.3f ms", options->every,
@@ -140,7 +139,7 @@ static void report_times(void *argument, const struct simulation *simulation)
     char *text =
         format_string("%zu of %d steps dropped", json_array_size(dropped), options->iterations / options->every);
     if (json_array_size(dropped))
-        advise(times_report, simulation, disk, links, &first, &text);
+        append_string(&text, advise(times_report, simulation, needed, &first));
     report_fact(report, text);
     report_ms(report, "held_ms", "the next update is held for at most", longest_hold(simulation));
 }

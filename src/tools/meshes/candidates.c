@@ -202,7 +202,7 @@ static void finish_trial(struct trials *trials, size_t i)
              "short: use fewer devices or a larger --micro-batch",
              format_mesh(mesh, &candidate->mesh), candidate->micros, WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != EXIT_OK)
-        end_silently(WEXITSTATUS(status)); /* the child has said why */
+        end_silently((enum exit_code)WEXITSTATUS(status)); /* the child has said why */
     if (!result->is_placed && !search->problem)
         search->problem = new_problem(result->code, "%s", result->why_not);
     if (result->is_placed && !is_ruled_out(search, candidate, result->bytes)) {

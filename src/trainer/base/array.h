@@ -22,7 +22,7 @@ void fill_none(int *items, size_t n); /* each of the n becomes NONE */
 /* ---- arrays that grow -------------------------------------------------------------------------------------------- */
 
 /* Makes room for `wanted` elements in an array, and zeroes what is new.  Both the array, which may move, and `cap`, for
- * how many elements it has room, are variables or fields, which are set:
+ * how many elements it has room, are variables or fields, which are set.  An element is always added by two lines:
  *
  *     GROW(list->tasks, list->cap, list->n + 1);
  *     list->tasks[list->n++] = task;

@@ -166,11 +166,11 @@ void clean_up_in_handler(void)
 }
 
 /* Ends with _Exit: exit() would run the OpenCL driver's own exit handlers while our threads still use it. */
-_Noreturn void end_silently(int code)
+_Noreturn void end_silently(enum exit_code code)
 {
     run_cleanups(NULL);
     fflush(NULL);
-    _Exit(code);
+    _Exit((int)code);
 }
 
 _Noreturn void fail_with(struct problem *problem)
@@ -188,7 +188,7 @@ _Noreturn void fail_with(struct problem *problem)
     pthread_mutex_lock(&one_failure);
     enum exit_code code = problem->code;
     print_problem("yard: ", problem);
-    end_silently((int)code);
+    end_silently(code);
 }
 
 void flush_output(void)

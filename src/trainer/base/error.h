@@ -81,7 +81,7 @@ struct problem *new_problem(enum exit_code code, const char *format, ...) PRINTF
 _Noreturn void fail_with(struct problem *problem); /* ends the program with it, as fail() does */
 
 /* Ends the program as fail() does, without a sentence, where another process has printed it. */
-_Noreturn void end_silently(int code);
+_Noreturn void end_silently(enum exit_code code);
 
 /* Prints the problem's sentence behind the prefix, as say() does, and frees the problem. */
 void print_problem(const char *prefix, struct problem *problem);

@@ -137,6 +137,23 @@ TEST(insertion_stays_when_a_task_is_cut)
     end_paper(&diamond.paper);
 }
 
+static void drop_twice(void *unused)
+{
+    (void)unused;
+    struct diamond diamond = new_diamond();
+    struct edit *edit = open_edit(diamond.paper.list);
+    drop_task(edit, diamond.left);
+    drop_task(edit, diamond.make); /* the task before it, to which it still points */
+    drop_task(edit, diamond.left);
+}
+
+TEST(a_task_is_dropped_once)
+{
+    struct outcome outcome = run_child(drop_twice, NULL);
+    assert_int_equal(outcome.signal, SIGABRT);
+    assert_non_null(strstr(outcome.text, "task left has left the list before"));
+}
+
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */
 TEST(ranges_side_by_side_may_be_moved_past_each_other)
 {
