@@ -26,7 +26,7 @@ static void print_help(FILE *out)
                  "  4 a file cannot be read or written, 130 interrupted\n");
 }
 
-static int run_command(const char *name, int argc, char **argv)
+static enum exit_code run_command(const char *name, int argc, char **argv)
 {
     const struct subcommand *command = find_command(name);
     if (!command)
@@ -35,29 +35,28 @@ static int run_command(const char *name, int argc, char **argv)
 }
 
 /* `yard help trace export` is `yard trace export --help`.  The words are those after the command's name, "export". */
-static int run_help_of(const char *name, int n, char **words)
+static enum exit_code run_help_of(const char *name, int n, char **words)
 {
     char **with_help = allocate_each(n + 2, sizeof *with_help);
     memcpy(with_help, words, (size_t)n * sizeof *words);
     with_help[n] = "--help";
-    int code = run_command(name, n + 1, with_help);
+    enum exit_code code = run_command(name, n + 1, with_help);
     free(with_help);
     return code;
 }
 
 /* Output that could not be written is an error too: the disk of `> file` may be full.  An interrupted run is excepted,
  * since the terminal that it wrote to may have been closed. */
-static int finish_output(int code)
+static void finish_output(enum exit_code code)
 {
     if (code != EXIT_INTERRUPTED)
         flush_output();
     main_has_returned = true;
-    return code;
 }
 
 int main(int argc, char **argv)
 {
-    int code = EXIT_OK;
+    enum exit_code code = EXIT_OK;
     prepare_process(argv[0]);
     if (argc < 2) {
         print_help(stderr);
@@ -71,5 +70,6 @@ int main(int argc, char **argv)
     } else {
         code = run_command(argv[1], argc - 2, argv + 2);
     }
-    return finish_output(code);
+    finish_output(code);
+    return (int)code;
 }

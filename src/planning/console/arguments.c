@@ -47,7 +47,7 @@ static const struct path_subcommand *find_subcommand(const struct subcommand_gro
 }
 
 /* Runs the subcommand on n paths, if it takes so many.  full_name: "trace diff". */
-static int run_on_paths(const struct path_subcommand *subcommand, const char *full_name, char **paths, int n)
+static enum exit_code run_on_paths(const struct path_subcommand *subcommand, const char *full_name, char **paths, int n)
 {
     if (n != subcommand->n_paths)
         fail(EXIT_USAGE, "%s takes %s, %d path%s, but %d %s given; `yard %s --help` says more", full_name,
@@ -56,7 +56,7 @@ static int run_on_paths(const struct path_subcommand *subcommand, const char *fu
     return subcommand->run(paths);
 }
 
-int run_subcommand(const struct subcommand_group *group, int argc, char **argv)
+enum exit_code run_subcommand(const struct subcommand_group *group, int argc, char **argv)
 {
     if (argc == 0)
         fail(EXIT_USAGE, "%s needs a word that says what to do: %s; `yard %s --help` says more", group->command,
@@ -77,7 +77,7 @@ int run_subcommand(const struct subcommand_group *group, int argc, char **argv)
                                          .bit = subcommand->bit,
                                          .inputs = group->inputs};
     char **paths = take_arguments(group->table, &command, argc - 1, argv + 1, &n);
-    int code = paths ? run_on_paths(subcommand, full_name, paths, n) : EXIT_OK;
+    enum exit_code code = paths ? run_on_paths(subcommand, full_name, paths, n) : EXIT_OK;
     free(paths);
     free(full_name);
     free(takes);

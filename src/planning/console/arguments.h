@@ -26,14 +26,14 @@ char **take_arguments(struct option_table *table, const struct path_command *com
 /* ---- a command that has subcommands ------------------------------------------------------------------------------ */
 
 struct path_subcommand {
-    const char *name;         /* "diff" */
-    const char *takes;        /* its paths: "A B" */
-    const char *summary;      /* its line in the command's overview */
-    int n_paths;              /* how many paths it takes */
-    unsigned bit;             /* the bit in option->classes that its options have */
-    int (*run)(char **paths); /* returns the exit code */
-    const char *examples;     /* what follows "yard trace diff" in two examples; each ends with a new line */
-    const char *help;         /* sentences on what it does, a line for each paragraph */
+    const char *name;    /* "diff" */
+    const char *takes;   /* its paths: "A B" */
+    const char *summary; /* its line in the command's overview */
+    int n_paths;         /* how many paths it takes */
+    unsigned bit;        /* the bit in option->classes that its options have */
+    enum exit_code (*run)(char **paths);
+    const char *examples; /* what follows "yard trace diff" in two examples; each ends with a new line */
+    const char *help;     /* sentences on what it does, a line for each paragraph */
 };
 
 struct subcommand_group {
@@ -49,6 +49,6 @@ struct subcommand_group {
 
 /* Runs the subcommand that the first argument names, and returns its exit code; or prints the overview, where help is
  * asked for.  Ends the program (EXIT_USAGE) if no subcommand has that name, or if it takes another number of paths. */
-int run_subcommand(const struct subcommand_group *group, int argc, char **argv);
+enum exit_code run_subcommand(const struct subcommand_group *group, int argc, char **argv);
 
 #endif

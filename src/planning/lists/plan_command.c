@@ -26,7 +26,7 @@ static struct problem *prove_list(const struct trainer *trainer, const struct li
 }
 
 /* Proves the trainer's n lists, that for training first, and says the first fault.  Returns the exit code. */
-static int prove_lists(const struct trainer *trainer, struct list *const *all, size_t n)
+static enum exit_code prove_lists(const struct trainer *trainer, struct list *const *all, size_t n)
 {
     struct problem *problem = NULL;
     for (size_t i = 0; i < n && !problem; i++) {
@@ -111,7 +111,7 @@ static void trace_plan(const struct simulation *simulation, const char *title)
     free(path);
 }
 
-static int show_plan(const struct trainer *trainer, const char *title)
+static enum exit_code show_plan(const struct trainer *trainer, const char *title)
 {
     struct list *all[MOST_LISTS]; /* they share one arena: one list runs at a time */
     size_t n = lists_of(trainer, all);
@@ -133,11 +133,11 @@ static int show_plan(const struct trainer *trainer, const char *title)
 
 /* Both ways to plan make a trainer: one of a model, or one that has the list of a step file and nothing else. */
 
-static int plan_model(const struct settings *settings)
+static enum exit_code plan_model(const struct settings *settings)
 {
     struct trainer *trainer = plan_training(settings, ALL_LISTS | OPEN_GIVEN_DATA);
     char *shape = describe_shape(trainer);
-    int code = show_plan(trainer, shape);
+    enum exit_code code = show_plan(trainer, shape);
     free(shape);
     free_trainer(trainer);
     return code;
@@ -162,7 +162,7 @@ static void free_trainer_of_list(struct trainer *trainer)
     free(trainer);
 }
 
-static int plan_list(const struct settings *settings)
+static enum exit_code plan_list(const struct settings *settings)
 {
     struct list *list = read_list(asked_plan.list);
     set_budgets(list->pool->machine, settings->device_memory, settings->host_memory);
@@ -176,7 +176,7 @@ static int plan_list(const struct settings *settings)
     if (problem)
         fail(problem->code, "%s: %s", asked_plan.list, problem->sentence);
     depend(list, ALL_EDGES);
-    int code = show_plan(trainer, asked_plan.list);
+    enum exit_code code = show_plan(trainer, asked_plan.list);
     free_trainer_of_list(trainer);
     return code;
 }
@@ -204,7 +204,7 @@ static const struct other_plan *other_plan(void)
     return NULL;
 }
 
-static int run_plan(int argc, char **argv)
+static enum exit_code run_plan(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
     if (asked_record.file && !asked_predict.simulate)

@@ -15,7 +15,7 @@ extern struct plan_options asked_plan;
  * its options ask for it. */
 struct other_plan {
     bool (*is_wanted)(void);
-    int (*run)(const struct settings *settings); /* the exit code */
+    enum exit_code (*run)(const struct settings *settings);
 };
 
 #endif

@@ -69,6 +69,6 @@ void run_trial_for(struct settings *settings);
 
 /* ---- profile.c --------------------------------------------------------------------------------------------------- */
 
-int run_profile(int argc, char **argv); /* yard profile */
+enum exit_code run_profile(int argc, char **argv); /* yard profile */
 
 #endif

@@ -14,7 +14,7 @@ static const struct usage usage = {
     .files = "--data FILE",
     .also = "vocab output"};
 
-int run_profile(int argc, char **argv)
+enum exit_code run_profile(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
     const char *output = asked_predict.output;

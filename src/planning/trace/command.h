@@ -11,10 +11,10 @@ extern struct trace_options {
     const char *steps;  /* "2:4": the steps that export writes; NULL: all */
 } asked_trace;
 
-/* These commands take the paths of traces, which NULL ends, and return the exit code. */
-int trace_summary(char **files);
-int trace_export(char **files);
-int trace_diff(char **files);
+/* These commands take the paths of traces, which NULL ends. */
+enum exit_code trace_summary(char **files);
+enum exit_code trace_export(char **files);
+enum exit_code trace_diff(char **files);
 
 struct subcommand;
 extern const struct subcommand trace_command;

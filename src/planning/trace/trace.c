@@ -103,7 +103,7 @@ static const struct subcommand_group trace_group = {
     .n = COUNT(subcommands),
     .table = &table};
 
-static int run_trace(int argc, char **argv) { return run_subcommand(&trace_group, argc, argv); }
+static enum exit_code run_trace(int argc, char **argv) { return run_subcommand(&trace_group, argc, argv); }
 
 const struct subcommand trace_command = {
     .help_place = 70,

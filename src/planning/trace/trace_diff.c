@@ -223,7 +223,7 @@ static void print_compared(char **files, const struct compared_trace *a, const s
         printf("\n--json names the tasks that only one trace has\n");
 }
 
-int trace_diff(char **files)
+enum exit_code trace_diff(char **files)
 {
     struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
     size_t n = match(&a, &b);

@@ -316,7 +316,7 @@ static void write_chrome(struct chrome *chrome)
     must(publish(file));
 }
 
-int trace_export(char **files)
+enum exit_code trace_export(char **files)
 {
     const char *path = files[0], *chrome_path = asked_trace.chrome;
     int64_t first = 1, last = UINT32_MAX;

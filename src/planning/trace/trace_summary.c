@@ -217,7 +217,7 @@ static void show_tables(const struct trace *trace, const struct trace_steps *ste
     free(critical.hops);
 }
 
-int trace_summary(char **files)
+enum exit_code trace_summary(char **files)
 {
     struct trace *trace = trace_open_modelled(files[0]);
     struct trace_steps steps = trace_steps_of(trace, find_trace_list(trace, files[0], asked_trace.list));

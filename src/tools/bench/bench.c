@@ -389,7 +389,7 @@ static void bench_all(struct bench *bench)
     }
 }
 
-static int run_bench(int argc, char **argv)
+static enum exit_code run_bench(int argc, char **argv)
 {
     measures = true;
     struct settings *settings = parse_settings(&usage, argc, argv);

@@ -4,6 +4,6 @@
 
 #include "trainer/train/train.h"
 
-int bench_broadcast(struct settings *settings); /* runs yard bench --broadcast; returns the exit code */
+enum exit_code bench_broadcast(struct settings *settings); /* runs yard bench --broadcast */
 
 #endif

@@ -190,7 +190,7 @@ static double bench_with(struct settings *settings, FILE *text, struct table *ta
     return best;
 }
 
-int bench_broadcast(struct settings *settings)
+enum exit_code bench_broadcast(struct settings *settings)
 {
     static const int senders[] = {1, 2, 4}, slices[] = {1, 4, 16, 64};
     struct table *table = new_table(columns, COUNT(columns));

@@ -239,7 +239,7 @@ static bool print_errors(const struct checker *checker, const char *path, bool a
     return passed;
 }
 
-static int run_check(int argc, char **argv)
+static enum exit_code run_check(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
     const char *path = settings->file;

@@ -9,6 +9,6 @@ struct check_options {
     bool gradients;
 };
 extern struct check_options asked_check;
-int check_gradients(const struct settings *settings); /* runs yard check --gradients; returns the exit code */
+enum exit_code check_gradients(const struct settings *settings); /* runs yard check --gradients */
 
 #endif

@@ -306,7 +306,7 @@ static void print_gradients_json(const struct table *table, double tolerance, co
     print_json(all);
 }
 
-int check_gradients(const struct settings *settings)
+enum exit_code check_gradients(const struct settings *settings)
 {
     double tolerance = was_given("tolerance") ? asked_check.tolerance : 1e-4;
     struct trainer trainer = {
@@ -328,7 +328,7 @@ int check_gradients(const struct settings *settings)
         fprintf(text, "passed: %zu gradients, each with an error of at most %.1e\n", table->n, tolerance);
     if (settings->json)
         print_gradients_json(table, tolerance, wrong);
-    int code = wrong ? EXIT_FAILED : EXIT_OK;
+    enum exit_code code = wrong ? EXIT_FAILED : EXIT_OK;
     free_table(table);
     close_machine(trainer.machine);
     return code;

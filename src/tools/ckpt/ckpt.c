@@ -164,7 +164,7 @@ static const struct subcommand_group ckpt_group = {
     .n = COUNT(subcommands),
     .table = &ckpt_options};
 
-static int run_ckpt(int argc, char **argv) { return run_subcommand(&ckpt_group, argc, argv); }
+static enum exit_code run_ckpt(int argc, char **argv) { return run_subcommand(&ckpt_group, argc, argv); }
 
 static const struct subcommand command = {
     .help_place = 110,

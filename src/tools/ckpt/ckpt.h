@@ -22,13 +22,13 @@ struct ckpt_given { /* the values of the options */
 extern struct ckpt_given asked_ckpt;
 extern struct option_table ckpt_options;
 
-/* ---- the words, each in its file: they return the exit code ------------------------------------------------------ */
+/* ---- the words, each in its file --------------------------------------------------------------------------------- */
 
-int list_checkpoint(char **paths);
-int verify_checkpoints(char **paths);
-int diff_checkpoints(char **paths);
-int reshard_checkpoint(char **paths);
-int export_checkpoint(char **paths);
+enum exit_code list_checkpoint(char **paths);
+enum exit_code verify_checkpoints(char **paths);
+enum exit_code diff_checkpoints(char **paths);
+enum exit_code reshard_checkpoint(char **paths);
+enum exit_code export_checkpoint(char **paths);
 
 /* ---- what several words need: ckpt.c ----------------------------------------------------------------------------- */
 

@@ -63,7 +63,7 @@ static struct table *compare_tensors(struct checkpoint *a, struct checkpoint *b)
     return out;
 }
 
-int diff_checkpoints(char **paths)
+enum exit_code diff_checkpoints(char **paths)
 {
     struct checkpoint *a = open_checkpoint(paths[0]), *b = open_checkpoint(paths[1]);
     struct table *out = compare_tensors(a, b);
@@ -71,10 +71,12 @@ int diff_checkpoints(char **paths)
         print_diff_json(a, b, out);
     else
         print_diff(a, b, out);
+    enum exit_code code = out->n ? EXIT_FAILED : EXIT_OK;
     if (out->n)
-        fail(EXIT_FAILED, "%s and %s differ in %zu tensor%s", a->path, b->path, out->n, PLURAL(out->n));
+        print_problem("yard: ",
+                      new_problem(code, "%s and %s differ in %zu tensor%s", a->path, b->path, out->n, PLURAL(out->n)));
     free_table(out);
     free_checkpoint(a);
     free_checkpoint(b);
-    return EXIT_OK;
+    return code;
 }

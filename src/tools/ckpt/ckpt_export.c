@@ -42,7 +42,7 @@ static void export_folder(struct checkpoint *checkpoint, const char *path)
     free_tokenizer(&tokenizer);
 }
 
-int export_checkpoint(char **paths)
+enum exit_code export_checkpoint(char **paths)
 {
     bool llmc = ends_with(paths[1], ".bin");
     struct checkpoint *checkpoint = open_checkpoint(paths[0]);

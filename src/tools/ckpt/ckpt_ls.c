@@ -97,7 +97,7 @@ static void print_ls(const struct checkpoint *checkpoint)
     free_table(out);
 }
 
-int list_checkpoint(char **paths)
+enum exit_code list_checkpoint(char **paths)
 {
     struct checkpoint *checkpoint = open_checkpoint(paths[0]);
     if (asked_ckpt.json)

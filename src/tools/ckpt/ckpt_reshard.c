@@ -118,7 +118,7 @@ static void report_reshard(const struct checkpoint *to, uint64_t moved, double s
                    format_bytes(bytes, (double)moved), bytes, seconds);
 }
 
-int reshard_checkpoint(char **paths)
+enum exit_code reshard_checkpoint(char **paths)
 {
     struct checkpoint *from = open_checkpoint(paths[0]), *to = recut(from, paths[1]);
     if (asked_ckpt.plan) {

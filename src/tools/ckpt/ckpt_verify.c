@@ -73,11 +73,13 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
     return bytes;
 }
 
-/* Fails if something is damaged.  name: that of the only checkpoint, or of the folder with all of them. */
-static void expect_sound(const char *name, size_t wrong)
+/* Says whether something is damaged.  name: that of the only checkpoint, or of the folder with all of them. */
+static enum exit_code judge(const char *name, size_t wrong)
 {
-    if (wrong)
-        fail(EXIT_FAILED, "%s is not whole: %zu problem%s", name, wrong, PLURAL(wrong));
+    if (!wrong)
+        return EXIT_OK;
+    print_problem("yard: ", new_problem(EXIT_FAILED, "%s is not whole: %zu problem%s", name, wrong, PLURAL(wrong)));
+    return EXIT_FAILED;
 }
 
 static void print_verify_json(const char *path, int64_t step, uint64_t bytes, json_t *damaged)
@@ -91,7 +93,7 @@ static void print_verify_json(const char *path, int64_t step, uint64_t bytes, js
     print_json(all);
 }
 
-int verify_checkpoints(char **paths)
+enum exit_code verify_checkpoints(char **paths)
 {
     size_t n;
     int64_t step = -1;
@@ -104,9 +106,9 @@ int verify_checkpoints(char **paths)
     if (asked_ckpt.json)
         print_verify_json(each[0], step, bytes, damaged);
     json_decref(damaged);
-    expect_sound(n == 1 ? each[0] : paths[0], wrong);
+    enum exit_code code = judge(n == 1 ? each[0] : paths[0], wrong);
     for (size_t i = 0; i < n; i++)
         free(each[i]);
     free(each);
-    return EXIT_OK;
+    return code;
 }

@@ -182,7 +182,7 @@ static const struct usage usage = {
     .also = "json",
 };
 
-static int run_devices(int argc, char **argv)
+static enum exit_code run_devices(int argc, char **argv)
 {
     list_devices(parse_settings(&usage, argc, argv)->json);
     return EXIT_OK;

@@ -288,7 +288,7 @@ static void refuse_if_what_if_is_other(void)
              asked_predict.what_if);
 }
 
-static int print_strategies(const struct settings *settings, bool is_mixed)
+static enum exit_code print_strategies(const struct settings *settings, bool is_mixed)
 {
     static const enum recompute recompute[] = {RECOMPUTE_OFF, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL};
     struct table *table = new_table(columns, COLUMNS);
@@ -318,7 +318,7 @@ static int print_strategies(const struct settings *settings, bool is_mixed)
 }
 
 /* No strategy has an option that the table does not show.  Mixed precision is counted, not tried. */
-static int plan_memory(const struct settings *settings)
+static enum exit_code plan_memory(const struct settings *settings)
 {
     static const struct {
         const char *option, *text;
@@ -329,7 +329,7 @@ static int plan_memory(const struct settings *settings)
     warn_of_hidden_options();
     for (size_t i = 0; i < COUNT(without); i++)
         before[i] = try_option(without[i].option, without[i].text);
-    int code = print_strategies(settings, is_mixed);
+    enum exit_code code = print_strategies(settings, is_mixed);
     for (size_t i = 0; i < COUNT(without); i++)
         restore_value(&before[i]);
     return code;

@@ -293,7 +293,7 @@ static _Noreturn void fail_for_memory(const struct mesh_search *search)
          least);
 }
 
-static int plan_search(const struct settings *settings)
+static enum exit_code plan_search(const struct settings *settings)
 {
     struct mesh_search search = make_mesh_search(settings, n_paper_devices(settings));
     defer_interrupts("the list that is simulated");

@@ -91,7 +91,7 @@ static bool has_braille(void)
     return utf8 && !(terminal && strcmp(terminal, "linux") == 0);
 }
 
-static int run_plot(int argc, char **argv)
+static enum exit_code run_plot(int argc, char **argv)
 {
     int n;
     struct plot plot = {.n = 0};

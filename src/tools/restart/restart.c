@@ -42,15 +42,15 @@ static bool has_new_commit(const struct children *children)
 }
 
 /* The exit code of a child, as that of this program. */
-static int code_of(int status)
+static enum exit_code code_of(int status)
 {
     if (WIFEXITED(status))
-        return WEXITSTATUS(status);
+        return (enum exit_code)WEXITSTATUS(status);
     return interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 
 /* May another child get further than this one did?  status, code: how it ended, as wait() and code_of() say. */
-static bool may_go_on(const struct children *children, int status, int code)
+static bool may_go_on(const struct children *children, int status, enum exit_code code)
 {
     bool device_failed = children->trained && (code == EXIT_FAILED || code == EXIT_NO_DEVICE);
     return (WIFSIGNALED(status) || device_failed) && !interrupted() && !this_process->not_finite;
@@ -106,7 +106,7 @@ enum supervised { IN_CHILD, ALL_ENDED };
 
 /* Begins children one after another.  Returns IN_CHILD in each of them, and ALL_ENDED in the parent, when no child
  * comes any more: *code is then the last one's exit code. */
-static enum supervised supervise(struct children *children, int *code)
+static enum supervised supervise(struct children *children, enum exit_code *code)
 {
     for (int nth = 0;; nth++) {
         int status;
@@ -123,7 +123,7 @@ static enum supervised supervise(struct children *children, int *code)
 }
 
 /* Returns true where this process trains: in each child, and without --restart; false in the parent, at the end. */
-static bool train_in_children(struct settings *settings, int argc, char **argv, int *code)
+static bool train_in_children(struct settings *settings, int argc, char **argv, enum exit_code *code)
 {
     struct children children = {.file = asked_snapshot.file};
     if (!asked_restart)

@@ -98,7 +98,7 @@ static void print_schedule_of_list(const char *path)
     close_machine(machine);
 }
 
-static int print_schedule(const struct settings *settings)
+static enum exit_code print_schedule(const struct settings *settings)
 {
     const char *list = asked_plan.list;
     if (!list)

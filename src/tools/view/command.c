@@ -316,7 +316,7 @@ static void open_tracks(struct track *tracks[MOST_TRACKS], char *const *files, i
     }
 }
 
-static int run_view(int argc, char **argv)
+static enum exit_code run_view(int argc, char **argv)
 {
     int n, width, height;
     struct track *tracks[MOST_TRACKS];

@@ -25,15 +25,13 @@
 #ifndef MODULE_H
 #define MODULE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "error.h"
 
 struct subcommand {
     int help_place; /* the command's place in `yard --help`: commands are listed by ascending places */
     const char *name, *help;
-    int (*run)(int argc, char **argv); /* gets the words after the command's name; returns the exit code */
-    const char *foreign;               /* foreign words for it, separated by spaces: "fit run"; or NULL */
+    enum exit_code (*run)(int argc, char **argv); /* gets the words after the command's name */
+    const char *foreign;                          /* foreign words for it, separated by spaces: "fit run"; or NULL */
 };
 
 /* Which commands take an option.  struct option's `classes` has the classes that the option belongs to; a command's

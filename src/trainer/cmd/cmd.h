@@ -18,10 +18,10 @@ _Noreturn void refuse_command(const char *word);
 
 /* ---- train_command.c --------------------------------------------------------------------------------------------- */
 
-int run_train(int argc, char **argv); /* gets the words after the command's name, and returns the exit code */
+enum exit_code run_train(int argc, char **argv); /* gets the words after the command's name */
 
 /* ---- sample.c ---------------------------------------------------------------------------------------------------- */
 
-int run_sample(int argc, char **argv); /* takes and returns what run_train() does */
+enum exit_code run_sample(int argc, char **argv); /* takes what run_train() does */
 
 #endif

@@ -12,7 +12,7 @@ static const struct usage usage = {
     .files = "--from FILE",
 };
 
-int run_sample(int argc, char **argv)
+enum exit_code run_sample(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
     if (!settings->from)

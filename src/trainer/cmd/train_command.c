@@ -30,11 +30,11 @@ static void fill_model(const struct settings *settings, struct model *model)
         init_random(model, (uint64_t)settings->seed);
 }
 
-int run_train(int argc, char **argv)
+enum exit_code run_train(int argc, char **argv)
 {
     this_process->begun = now_ns();
     struct settings *settings = parse_settings(&train_usage, argc, argv);
-    int code = EXIT_OK;
+    enum exit_code code = EXIT_OK;
     if (!ask_takes_part(settings, argc, argv, &code))
         return code;
     tell_training_begins(settings);
@@ -45,7 +45,7 @@ int run_train(int argc, char **argv)
     struct trainer *trainer = new_trainer(settings, wanted);
     fill_in_settings(settings, trainer);
     fill_model(settings, trainer->model);
-    code = (int)train_loop(trainer);
+    code = train_loop(trainer);
     free_trainer(trainer);
     close_source(&settings->source);
     return code;

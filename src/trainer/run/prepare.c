@@ -67,14 +67,12 @@ static void free_running(struct list *list)
 /* Refuses devices that work only when somebody waits for them: lanes wait for each other, so none would begin. */
 static void refuse_if_devices_need_waiters(const struct machine *machine)
 {
-    for (int i = 0; i < machine->n_devices; i++) {
-        const struct device *device = &machine->devices[i];
-        if (device->quirks.needs_waiter && !execution.serial)
+    for (int i = 0; i < machine->n_devices; i++)
+        if (machine->devices[i].quirks.needs_waiter && !execution.serial)
             fail(EXIT_USAGE,
                  "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
                  "for ever: add --serial, or leave POCL_DEVICES out",
-                 device->id, device->name);
-    }
+                 machine->devices[i].id, machine->devices[i].name);
 }
 
 static void make_running(struct list *list)

@@ -18,7 +18,7 @@ static const struct hooks *hooks_of(size_t i)
     return hooks ? hooks : &none;
 }
 
-bool ask_takes_part(struct settings *settings, int argc, char **argv, int *code)
+bool ask_takes_part(struct settings *settings, int argc, char **argv, enum exit_code *code)
 {
     for (size_t i = 0; i < n_modules; i++)
         if (hooks_of(i)->takes_part && !hooks_of(i)->takes_part(settings, argc, argv, code))

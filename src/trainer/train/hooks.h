@@ -34,7 +34,7 @@ struct kept_run {
 struct hooks {
     /* train: yard train has read its options.  Does this process take part in the training?  false: it ends with *code.
      * argv: the command line. */
-    bool (*takes_part)(struct settings *settings, int argc, char **argv, int *code);
+    bool (*takes_part)(struct settings *settings, int argc, char **argv, enum exit_code *code);
     void (*training_begins)(struct settings *settings); /* train: the trainer is about to be made */
     /* all: the devices are to be opened.  Returns the machine to use in their place; NULL: this host's devices, and if
      * each of these is to have a context of its own, the folder sets *separate, which is false before. */
@@ -73,7 +73,7 @@ struct hooks {
 void **folder_data_of(const struct trainer *trainer, const struct module *module);
 
 /* Each calls this function of all folders that have it. */
-bool ask_takes_part(struct settings *settings, int argc, char **argv, int *code); /* until one says false */
+bool ask_takes_part(struct settings *settings, int argc, char **argv, enum exit_code *code); /* until one says false */
 void tell_training_begins(struct settings *settings);
 /* Until one brings a machine, which the caller owns; NULL: none does. */
 struct machine *ask_machine(struct trainer *trainer, bool *separate);
