@@ -36,13 +36,34 @@ static void print_overview(const struct subcommand_group *group)
     printf("\n`yard %s WORD --help` says more.\n", group->command);
 }
 
+/* The names of the subcommands in a sentence, "summary, export or diff"; the caller frees it. */
+static char *names_of(const struct subcommand_group *group)
+{
+    char *names = copy_string(group->subcommands[0].name);
+    for (size_t i = 1; i < group->n; i++)
+        append_text(&names, "%s%s", i + 1 < group->n ? ", " : " or ", group->subcommands[i].name);
+    return names;
+}
+
+/* Tells the table of options which subcommand has which bit.  The table keeps what is allocated here. */
+static void set_takers(const struct subcommand_group *group)
+{
+    const char **takers = allocate(group->n + 1, sizeof *takers);
+    for (size_t i = 0; i < group->n; i++) {
+        CHECK(group->subcommands[i].bit == 1u << i, "%s has bit %u", group->subcommands[i].name,
+              group->subcommands[i].bit);
+        takers[i] = format_string("`yard %s %s`", group->command, group->subcommands[i].name);
+    }
+    group->table->takers = takers;
+}
+
 /* Ends the program if the group has no such subcommand. */
 static const struct path_subcommand *find_subcommand(const struct subcommand_group *group, const char *name)
 {
     for (size_t i = 0; i < group->n; i++)
         if (strcmp(name, group->subcommands[i].name) == 0)
             return &group->subcommands[i];
-    fail(EXIT_USAGE, "%s has no word \"%s\": say %s%s", group->command, name, group->names,
+    fail(EXIT_USAGE, "%s has no word \"%s\": say %s%s", group->command, name, names_of(group),
          exists(name) ? " before the file" : "");
 }
 
@@ -60,11 +81,12 @@ enum exit_code run_subcommand(const struct subcommand_group *group, int argc, ch
 {
     if (argc == 0)
         fail(EXIT_USAGE, "%s needs a word that says what to do: %s; `yard %s --help` says more", group->command,
-             group->names, group->command);
+             names_of(group), group->command);
     if (wants_help(1, argv)) {
         print_overview(group);
         return EXIT_OK;
     }
+    set_takers(group);
     const struct path_subcommand *subcommand = find_subcommand(group, argv[0]);
     int n;
     char *full_name = format_string("%s %s", group->command, subcommand->name);

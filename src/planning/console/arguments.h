@@ -30,7 +30,7 @@ struct path_subcommand {
     const char *takes;   /* its paths: "A B" */
     const char *summary; /* its line in the command's overview */
     int n_paths;         /* how many paths it takes */
-    unsigned bit;        /* the bit in option->classes that its options have */
+    unsigned bit;        /* the bit in option->classes that its options have: 1 << its index in the group */
     enum exit_code (*run)(char **paths);
     const char *examples; /* what follows "yard trace diff" in two examples; each ends with a new line */
     const char *help;     /* sentences on what it does, a line for each paragraph */
@@ -40,11 +40,10 @@ struct subcommand_group {
     const char *command;  /* "trace" */
     const char *examples; /* what follows "yard trace" in two examples; each ends with a new line */
     const char *about;    /* sentences at the head of the overview, on all subcommands */
-    const char *names;    /* their names in a sentence: "summary, export or diff" */
     int inputs;           /* how many of the paths of each are read, from the first on; the others are written */
     const struct path_subcommand *subcommands;
-    size_t n; /* subcommands */
-    struct option_table *table;
+    size_t n;                   /* subcommands */
+    struct option_table *table; /* its `takers` are set by run_subcommand() */
 };
 
 /* Runs the subcommand that the first argument names, and returns its exit code; or prints the overview, where help is

@@ -47,7 +47,7 @@ static void set_room(struct pass_runner *runner, const struct pass *pass)
 {
     if (has_trait(pass, MOVES_UPDATES))
         return;
-    if (reserves_room(pass))
+    if (has_trait(pass, RESERVES_ROOM))
         give_room_back(runner);
     else
         keep_room(runner);
@@ -87,7 +87,7 @@ static void run_pass(struct pass_runner *runner, const struct pass *pass, struct
 static void finish_passes(struct pass_runner *runner, const char *after)
 {
     free_room(runner->list, runner->room);
-    const struct pass *blamed = find_wanted_by(is_checked_at_end, runner->facts);
+    const struct pass *blamed = find_wanted(IS_CHECKED_AT_END, runner->facts);
     if (blamed && !after && runner->before)
         runner->forecaster->refuse_if_outlook_is_too_large(runner->list->pool->machine, runner->before,
                                                            traits_of(blamed)->blamed_at_end, runner->facts);
@@ -103,7 +103,7 @@ struct pass_report *run_passes(struct list *list, const struct costs *costs, con
     struct pass_runner runner = {.list = list, .costs = costs, .facts = facts};
     if (!facts->unread)
         runner.forecaster = find_forecaster();
-    bool grows = find_wanted_by(reserves_room, facts) != NULL;
+    bool grows = find_wanted(RESERVES_ROOM, facts) != NULL;
     *n = 0;
     for (size_t i = 0; i < n_passes; i++) {
         const struct pass *pass = all[i];

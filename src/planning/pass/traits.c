@@ -13,18 +13,18 @@ bool has_trait(const struct pass *pass, enum trait trait)
     unsigned all = traits->always;
     if (traits->by_options)
         all |= traits->by_options();
+    if (traits->remade_tensors)
+        all |= KNOWS_REMADE_TENSORS;
+    else if (all & MAKES_ROOM)
+        all |= MAKES_UNKNOWN_ROOM;
+    if (traits->can_make_fit)
+        all |= KNOWS_WHAT_FITS;
+    if (traits->reserve)
+        all |= RESERVES_ROOM;
+    if (traits->blamed_at_end)
+        all |= IS_CHECKED_AT_END;
     return all & trait;
 }
-
-bool knows_remade_tensors(const struct pass *pass) { return traits_of(pass)->remade_tensors; }
-
-bool makes_unknown_room(const struct pass *pass) { return has_trait(pass, MAKES_ROOM) && !knows_remade_tensors(pass); }
-
-bool knows_what_will_fit(const struct pass *pass) { return traits_of(pass)->can_make_fit; }
-
-bool reserves_room(const struct pass *pass) { return traits_of(pass)->reserve; }
-
-bool is_checked_at_end(const struct pass *pass) { return traits_of(pass)->blamed_at_end; }
 
 const struct pass *find_wanted(enum trait trait, const struct run_facts *facts)
 {
@@ -32,16 +32,6 @@ const struct pass *find_wanted(enum trait trait, const struct run_facts *facts)
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
         if (all[i]->wanted(facts) && has_trait(all[i], trait))
-            return all[i];
-    return NULL;
-}
-
-const struct pass *find_wanted_by(bool (*has_it)(const struct pass *), const struct run_facts *facts)
-{
-    size_t n;
-    const struct pass *const *all = all_passes(&n);
-    for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(facts) && has_it(all[i]))
             return all[i];
     return NULL;
 }
@@ -60,7 +50,7 @@ struct reserved_room reserve_room(struct list *list, const struct run_facts *fac
     size_t n;
     const struct pass *const *all = all_passes(&n);
     for (size_t i = 0; i < n; i++)
-        if (all[i]->wanted(facts) && reserves_room(all[i]))
+        if (all[i]->wanted(facts) && has_trait(all[i], RESERVES_ROOM))
             traits_of(all[i])->reserve(list, facts);
     room.end = list->pool->n;
     return room;

@@ -53,6 +53,13 @@ enum trait {
     IN_EVERY_LIST = 32,       /* the pass rewrites the lists of evaluation and sampling too: run_on_other_list() */
     MAKES_ROOM = 64,          /* the pass may save bytes.  If it declines, it needs no times */
     TAKES_UNKNOWN_ROOM = 128, /* nobody knows how many bytes the pass takes before it has run */
+
+    /* has_trait() knows these from the fields of struct pass_traits: */
+    KNOWS_REMADE_TENSORS = 256, /* the pass says before it runs what it will make again */
+    MAKES_UNKNOWN_ROOM = 512,   /* the pass MAKES_ROOM, and only its run says where */
+    KNOWS_WHAT_FITS = 1024,     /* the pass says before it runs whether it can make a list fit */
+    RESERVES_ROOM = 2048,       /* the pass reserves bytes before it runs */
+    IS_CHECKED_AT_END = 4096,   /* whether the pass's list fits is seen after the last pass */
 };
 
 /* A field is 0 or NULL where the pass has no such thing. */
@@ -89,15 +96,6 @@ bool has_trait(const struct pass *pass, enum trait trait);
 
 /* The first of the wanted passes that has this trait; NULL: none has it. */
 const struct pass *find_wanted(enum trait trait, const struct run_facts *facts);
-
-/* The same for what follows from the fields of struct pass_traits: one of the functions below says it of a pass. */
-const struct pass *find_wanted_by(bool (*has_it)(const struct pass *), const struct run_facts *facts);
-
-bool knows_remade_tensors(const struct pass *pass); /* the pass says before it runs what it will make again */
-bool makes_unknown_room(const struct pass *pass);   /* the pass MAKES_ROOM, and only its run says where */
-bool knows_what_will_fit(const struct pass *pass);  /* the pass says before it runs whether it can make a list fit */
-bool reserves_room(const struct pass *pass);        /* the pass reserves bytes before it runs */
-bool is_checked_at_end(const struct pass *pass);    /* whether the pass's list fits is seen after the last pass */
 
 /* Might a wanted pass choose otherwise with larger budgets?  A pass that chooses early might, if it must choose before
  * it is known how many bytes other passes take. */

@@ -37,8 +37,7 @@ static const struct option options[] = {
      .classes = SUMMARY | DIFF,
      .help = "print one JSON object on stdout instead of tables. In it shares are 0 to 1"},
 };
-static const char *const takers[] = {"`yard trace summary`", "`yard trace export`", "`yard trace diff`", NULL};
-static struct option_table table = {.options = options, .n = COUNT(options), .takers = takers};
+static struct option_table table = {.options = options, .n = COUNT(options)};
 
 static const struct path_subcommand subcommands[] = {
     {.name = "summary",
@@ -97,7 +96,6 @@ static const struct subcommand_group trace_group = {
                 "diff build/run.trace build/simulated.trace\n",
     .about = "Reads the traces that `yard train --trace FILE` and `yard plan --trace FILE` write, also while the run "
              "still goes on. The times of a run with --pace are modelled.",
-    .names = "summary, export or diff",
     .inputs = 2,
     .subcommands = subcommands,
     .n = COUNT(subcommands),

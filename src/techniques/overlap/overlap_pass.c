@@ -276,7 +276,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     report_left_out(&planner->survey.buckets, report);
     report_plans(planner, &plans, report);
     free_room(list, room);
-    bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted_by(is_checked_at_end, facts);
+    bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(IS_CHECKED_AT_END, facts);
     if (chosen->score.excess_bytes > 0 && is_final)
         fail_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
     free(plans.remade);

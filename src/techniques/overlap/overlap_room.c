@@ -59,8 +59,8 @@ static bool plan_fits(struct update_planner *planner, const int *remade, struct 
 static struct update_plans plans_if_none_fits(struct update_planner *planner)
 {
     const struct update_survey *survey = &planner->survey;
-    const struct pass *remaking = find_wanted_by(knows_remade_tensors, planner->facts);
-    const struct pass *room_maker = find_wanted_by(makes_unknown_room, planner->facts);
+    const struct pass *remaking = find_wanted(KNOWS_REMADE_TENSORS, planner->facts);
+    const struct pass *room_maker = find_wanted(MAKES_UNKNOWN_ROOM, planner->facts);
     struct update_plans unlimited = plans_without_budgets(planner);
     if (!remaking) {
         unlimited.room_maker = room_maker;
@@ -102,8 +102,8 @@ static bool can_be_made_to_fit(struct update_planner *planner, const struct upda
 static struct update_plans plans_if_one_fits(struct update_planner *planner, const struct update_plans *plain)
 {
     enum overlap mode = planner->mode;
-    const struct pass *room_maker = find_wanted_by(knows_what_will_fit, planner->facts);
-    if (!room_maker || find_wanted_by(knows_remade_tensors, planner->facts))
+    const struct pass *room_maker = find_wanted(KNOWS_WHAT_FITS, planner->facts);
+    if (!room_maker || find_wanted(KNOWS_REMADE_TENSORS, planner->facts))
         return *plain;
     if (mode != OVERLAP_PLAN && mode != OVERLAP_ALL_CPU)
         return *plain;

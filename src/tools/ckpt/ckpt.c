@@ -84,10 +84,7 @@ static const struct option options[] = {
      .classes = ~0u,
      .help = "print one JSON object on stdout instead of tables"},
 };
-static const char *const takers[] = {"`yard ckpt ls`",     "`yard ckpt verify`",
-                                     "`yard ckpt diff`",   "`yard ckpt reshard`",
-                                     "`yard ckpt export`", NULL}; /* in the order of CKPT_LS ... */
-struct option_table ckpt_options = {.options = options, .n = COUNT(options), .takers = takers};
+struct option_table ckpt_options = {.options = options, .n = COUNT(options)};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +155,6 @@ static const struct subcommand_group ckpt_group = {
     .about = "Works on checkpoints, which `yard train --save DIR` writes. CKPT is one of them, DIR/step-N. It may "
              "also be DIR, for the newest complete one, or a file that --snapshot wrote, for its newest whole step. "
              "No device is needed.",
-    .names = "ls, verify, diff, reshard or export",
     .inputs = 1,
     .subcommands = subcommands,
     .n = COUNT(subcommands),
