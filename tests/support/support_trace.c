@@ -135,9 +135,9 @@ void run_in_child(void *argument)
     struct command *command = argument;
     if (!freopen(command->out ? command->out : "/dev/null", "w", stdout))
         _exit(99);
-    int code = find_command("trace")->run(command->argc, command->argv);
+    enum exit_code code = find_command("trace")->run(command->argc, command->argv);
     fflush(stdout);
-    _exit(code);
+    _exit((int)code);
 }
 
 /* What the command writes on stdout, in a process of its own; the caller frees it. */
@@ -149,9 +149,11 @@ char *run_for_output(struct command *command, int expected)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        int code = freopen(path, "w", stdout) ? find_command("trace")->run(command->argc, command->argv) : 99;
+        if (!freopen(path, "w", stdout))
+            _exit(99);
+        enum exit_code code = find_command("trace")->run(command->argc, command->argv);
         fflush(stdout);
-        _exit(code);
+        _exit((int)code);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, expected);

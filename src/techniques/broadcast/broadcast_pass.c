@@ -42,8 +42,8 @@ enum route { DIRECT, STAGED };
 static enum route find_route(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct access *access = list->tasks[i]->accesses;
-        if (is_broadcast(list->tasks[i]) && (access[0].tensor->device->is_host || access[1].tensor->device->is_host))
+        const struct task *task = list->tasks[i];
+        if (is_broadcast(task) && (copy_target(task)->device->is_host || copy_source(task)->device->is_host))
             return STAGED;
     }
     return DIRECT;

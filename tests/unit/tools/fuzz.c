@@ -29,14 +29,14 @@ enum { HANG_SECONDS = 30, MOST_WORDS = 16, START = 2048 };
 
 /* ---- readers that no command runs without a device --------------------------------------------------------------- */
 
-static int read_tensors(int n, char **words)
+static enum exit_code read_tensors(int n, char **words)
 {
     (void)n;
     read_all_tensors(words[0]);
-    return 0;
+    return EXIT_OK;
 }
 
-static int predict(int n, char **words)
+static enum exit_code predict(int n, char **words)
 {
     (void)n;
     struct trainer *trainer = plan_tiny(SERVER, 2);
@@ -46,7 +46,7 @@ static int predict(int n, char **words)
     free_simulation(simulation);
     free_costs(costs);
     free_trainer(trainer);
-    return 0;
+    return EXIT_OK;
 }
 
 static void copy_file(const char *from, const char *to)
@@ -60,7 +60,7 @@ static void copy_file(const char *from, const char *to)
 }
 
 /* A sound trace that becomes the mutated one under its follower. */
-static int follow(int n, char **words)
+static enum exit_code follow(int n, char **words)
 {
     (void)n;
     const char *path = FOLDER "followed.trace";
@@ -82,11 +82,11 @@ static int follow(int n, char **words)
     }
     trace_follow_close(follower);
     must(problem);
-    return 0;
+    return EXIT_OK;
 }
 
 /* A tokenizer that was read is used and written. */
-static int use_tokenizer(struct bpe *bpe)
+static enum exit_code use_tokenizer(struct bpe *bpe)
 {
     static char bytes[] = "the cat's  on\n\xC3\xA9\xFF 12<|endoftext|> the";
     struct text text = {.name = "a text", .bytes = bytes, .n = sizeof bytes - 1};
@@ -105,21 +105,21 @@ static int use_tokenizer(struct bpe *bpe)
         free(tokens);
     }
     free_bpe(bpe);
-    return 0;
+    return EXIT_OK;
 }
 
-static int read_tokenizer(int n, char **words)
+static enum exit_code read_tokenizer(int n, char **words)
 {
     (void)n;
     return use_tokenizer(read_bpe(words[0]));
 }
 
 /* Commands as readers of files. */
-static int run_plan(int argc, char **argv) { return find_command("plan")->run(argc, argv); }
-static int run_ckpt(int argc, char **argv) { return find_command("ckpt")->run(argc, argv); }
-static int run_trace(int argc, char **argv) { return find_command("trace")->run(argc, argv); }
-static int run_plot(int argc, char **argv) { return find_command("plot")->run(argc, argv); }
-static int run_check(int argc, char **argv) { return find_command("check")->run(argc, argv); }
+static enum exit_code run_plan(int argc, char **argv) { return find_command("plan")->run(argc, argv); }
+static enum exit_code run_ckpt(int argc, char **argv) { return find_command("ckpt")->run(argc, argv); }
+static enum exit_code run_trace(int argc, char **argv) { return find_command("trace")->run(argc, argv); }
+static enum exit_code run_plot(int argc, char **argv) { return find_command("plot")->run(argc, argv); }
+static enum exit_code run_check(int argc, char **argv) { return find_command("check")->run(argc, argv); }
 
 /* The words of a text into argv, which ends with NULL; how many.  They are never freed: children use them. */
 static int split(const char *text, char *argv[MOST_WORDS + 1])
@@ -215,7 +215,7 @@ static void make_states(void *unused)
 }
 
 /* Gives the manifest a hash that fits, or the first rule would refuse nearly all. */
-static int rehashed(int n, char **words)
+static enum exit_code rehashed(int n, char **words)
 {
     size_t size;
     const char *path = FOLDER "manifest/" MANIFEST;
@@ -242,7 +242,7 @@ static void put_hash(char *bytes, size_t n)
 }
 
 /* The same for a snapshot file, from the manifest to its first page, as far as that says where it is. */
-static int rehashed_snapshot(int n, char **words)
+static enum exit_code rehashed_snapshot(int n, char **words)
 {
     size_t size;
     const char *path = words[n - 1];
@@ -279,7 +279,7 @@ static int rehashed_snapshot(int n, char **words)
 #define PLAN "--simulate --model tiny --val-share 0 --hardware " SERVER " "
 static const struct format {
     const char *seed, *file; /* a sound file; the name of its mutated copy */
-    int (*run)(int argc, char **argv);
+    enum exit_code (*run)(int argc, char **argv);
     const char *words; /* "@" stands for the file */
     uint32_t every;    /* it is tried in one round of so many: some take long */
 } formats[] = {
@@ -480,9 +480,9 @@ static void run_reader(void *argument)
             words[i] = file->path;
     dup2(2, 1);
     alarm(HANG_SECONDS);
-    int code = file->format->run(n, words);
+    enum exit_code code = file->format->run(n, words);
     fflush(stdout);
-    _exit(code);
+    _exit((int)code);
 }
 
 /* What is wrong with how a child ended, or NULL.  A text that fills its buffer may be cut. */

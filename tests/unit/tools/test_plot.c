@@ -480,7 +480,7 @@ static void run(void *argument)
     struct command *command = argument;
     if (!freopen("/dev/null", "w", stdout))
         _exit(99);
-    _exit(find_command("plot")->run(command->argc, command->argv));
+    _exit((int)find_command("plot")->run(command->argc, command->argv));
 }
 
 static void refuse(const char *text, const char *part)
