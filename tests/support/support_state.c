@@ -167,7 +167,7 @@ static void fill_tensor(const struct stored *stored, const struct state_range *r
     const struct param *param = &params_of(stored->model, range->rank)->items[kept->param];
     bool cut = param->cut.split != SPLIT_NONE;
     size_t run;
-    for (size_t k = 0; k < kept->n; k++) {
+    for (size_t k = 0; k < kept->n_pieces; k++) {
         const struct piece *piece = &kept->pieces[k];
         size_t first = cut ? piece->memory_offset : param->offset;
         if (cut && tp_of(stored->plan.mesh, piece->rank) != tp_of(stored->plan.mesh, range->rank))

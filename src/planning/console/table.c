@@ -176,8 +176,8 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 static bool is_blank(const struct table *table, size_t column, size_t end)
 {
     char text[64];
-    for (size_t line = 0; line < MIN(end, table->n); line++) {
-        const struct cell *cell = &table->cells[line * table->n_columns + column];
+    for (size_t row = 0; row < MIN(end, table->n); row++) {
+        const struct cell *cell = &table->cells[row * table->n_columns + column];
         if (strcmp(format_cell(text, &table->columns[column], cell), "-") != 0)
             return false;
     }

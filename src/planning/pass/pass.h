@@ -38,7 +38,7 @@
  *        the folder's.  A switch:
  *            {.name = "NAME",
  *             .type = OPT_FLAG,
- *             .value = &is_on,
+ *             .value = &asked_NAME,
  *             .group = GROUP_TECHNIQUES,
  *             .classes = OF_LIST,
  *             .help = "what it does"}

@@ -75,32 +75,32 @@ static void note_left(const struct simulator *simulator, const struct link *link
 {
     if (!link)
         return;
-    const struct link_copies *on = &simulator->on_link[link->index];
-    for (size_t i = 0; i < on->n; i++) {
-        struct lane_state *lane = on->lanes[i];
+    const struct link_copies *sharing = &simulator->on_link[link->index];
+    for (size_t i = 0; i < sharing->n; i++) {
+        struct lane_state *lane = sharing->lanes[i];
         lane->seconds_left = (lane->next_event - simulator->now) * copy_speed(simulator, lane);
     }
 }
 
-static void add_to_link(struct simulator *simulator, const struct link *link, struct lane_state *copy)
+static void add_to_link(struct simulator *simulator, const struct link *link, struct lane_state *lane)
 {
     if (!link)
         return;
-    struct link_copies *on = &simulator->on_link[link->index];
-    GROW(on->lanes, on->cap, on->n + 1);
-    on->lanes[on->n++] = copy;
+    struct link_copies *sharing = &simulator->on_link[link->index];
+    GROW(sharing->lanes, sharing->cap, sharing->n + 1);
+    sharing->lanes[sharing->n++] = lane;
 }
 
-static void drop_from_link(struct simulator *simulator, const struct link *link, const struct lane_state *copy)
+static void drop_from_link(struct simulator *simulator, const struct link *link, const struct lane_state *lane)
 {
     if (!link)
         return;
-    struct link_copies *on = &simulator->on_link[link->index];
+    struct link_copies *sharing = &simulator->on_link[link->index];
     size_t at = 0;
-    while (on->lanes[at] != copy)
+    while (sharing->lanes[at] != lane)
         at++;
-    on->n--;
-    on->lanes[at] = on->lanes[on->n];
+    sharing->n--;
+    sharing->lanes[at] = sharing->lanes[sharing->n];
 }
 
 /* Sets when each copy on the link ends, at the speed that it has now. */
@@ -108,28 +108,29 @@ static void set_ends(struct simulator *simulator, const struct link *link)
 {
     if (!link)
         return;
-    const struct link_copies *on = &simulator->on_link[link->index];
-    for (size_t i = 0; i < on->n; i++)
-        set_next(simulator, on->lanes[i],
-                 simulator->now + on->lanes[i]->seconds_left / copy_speed(simulator, on->lanes[i]));
+    const struct link_copies *sharing = &simulator->on_link[link->index];
+    for (size_t i = 0; i < sharing->n; i++) {
+        struct lane_state *lane = sharing->lanes[i];
+        set_next(simulator, lane, simulator->now + lane->seconds_left / copy_speed(simulator, lane));
+    }
 }
 
 enum load_change { COPY_JOINS, COPY_LEAVES };
 
 /* The lane's copy joins or leaves its links, which changes the speed of the other copies there.  Another copy that
  * is on both links is looked at twice, with the same result. */
-static void change_load(struct simulator *simulator, struct lane_state *copy, enum load_change change)
+static void change_load(struct simulator *simulator, struct lane_state *lane, enum load_change change)
 {
     for (int i = 0; i < 2; i++)
-        note_left(simulator, copy->links[i]);
+        note_left(simulator, lane->links[i]);
     for (int i = 0; i < 2; i++) {
         if (change == COPY_JOINS)
-            add_to_link(simulator, copy->links[i], copy);
+            add_to_link(simulator, lane->links[i], lane);
         else
-            drop_from_link(simulator, copy->links[i], copy);
+            drop_from_link(simulator, lane->links[i], lane);
     }
     for (int i = 0; i < 2; i++)
-        set_ends(simulator, copy->links[i]);
+        set_ends(simulator, lane->links[i]);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */

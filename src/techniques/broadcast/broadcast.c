@@ -311,15 +311,15 @@ static struct tensor *tensor_of_part(const struct broadcast *broadcast, struct t
                                      const struct message_part *part)
 {
     char name[sizeof whole->name];
-    snprintf(name, sizeof name, "%.36s.%d", whole->name, part->nth);
+    snprintf(name, sizeof name, "%.*s.%d", NAME_OF_WHOLE, whole->name, part->nth);
     return new_range(broadcast->list->pool, whole, name, part->begin - part->message->begin,
                      part->end - part->message->begin);
 }
 
 /* "queue 2": what a lane is for that is queue 2 alone. */
-static const char *for_queue(char out[16], int queue)
+static const char *for_queue(char out[PURPOSE_NAME], int queue)
 {
-    snprintf(out, 16, "queue %d", queue);
+    snprintf(out, PURPOSE_NAME, "queue %d", queue);
     return out;
 }
 
@@ -328,7 +328,7 @@ static struct lane *lane_of_queue(const struct broadcast *broadcast, const struc
 {
     struct device *device = copy->lane->device;
     enum lane_kind kind = copy_source(copy)->device->is_host ? LANE_UPLOAD : LANE_DOWNLOAD;
-    char purpose[16];
+    char purpose[PURPOSE_NAME];
     if (queue == 0)
         return device->lanes[LANE_COMPUTE];
     if (queue == 1 && copy->lane->kind == kind) /* a step file may have put the copy on a lane of its own */
@@ -345,10 +345,11 @@ static struct lane *lane_of_queue(const struct broadcast *broadcast, const struc
 /* That queue of a device that receives.  Queue 1's receives are on its lane of copies from others (FOR_MOVES). */
 static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *to, int queue)
 {
-    char word[16];
+    char purpose[PURPOSE_NAME];
     if (queue == 0)
         return to->lanes[LANE_COMPUTE];
-    return lane_for(broadcast->list->pool->machine, to, LANE_UPLOAD, queue == 1 ? FOR_MOVES : for_queue(word, queue));
+    return lane_for(broadcast->list->pool->machine, to, LANE_UPLOAD,
+                    queue == 1 ? FOR_MOVES : for_queue(purpose, queue));
 }
 
 /* Puts the receive right before the first reader of what the hop brings, so that later tasks of the lane wait no longer

@@ -47,7 +47,7 @@ static bool has_metadata(const struct safetensors *st, const char *key, const ch
 static bool is_same(const struct st_tensor *found, const struct kept_tensor *tensor, size_t k)
 {
     const struct piece *piece = &tensor->pieces[k];
-    char name[96];
+    char name[PIECE_NAME];
     if (strcmp(found->name, piece_name(name, tensor, k)) != 0 || found->dtype != DTYPE_F32)
         return false;
     if (found->offset != piece->file_offset || found->n_dims != (piece->flat ? 1 : tensor->dims))
@@ -65,9 +65,9 @@ static void refuse_if_other_tensors(const struct checkpoint *checkpoint, int ran
     const struct st_tensor *found = st->tensors, *end = found + st->n;
     for (size_t i = 0; i < checkpoint->cut->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
-        for (size_t k = 0; k < tensor->n; k++) {
+        for (size_t k = 0; k < tensor->n_pieces; k++) {
             const struct piece *piece = &tensor->pieces[k];
-            char name[96];
+            char name[PIECE_NAME];
             if (piece->rank != rank)
                 continue;
             if (found == end || !is_same(found, tensor, k))

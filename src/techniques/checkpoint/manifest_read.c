@@ -336,7 +336,7 @@ static void read_pieces_of(const struct where *where, char part[MOST_PART], cons
     for (size_t k = 0; k < json_array_size(list); k++) {
         snprintf(part, MOST_PART, "tensor %s, %s, piece %zu", tensor->name, kept_name[tensor->role], k);
         tensor->pieces[k] = read_piece(where, checkpoint, tensor, json_array_get(list, k));
-        tensor->n = k + 1;
+        tensor->n_pieces = k + 1;
     }
 }
 

@@ -47,7 +47,7 @@ json_t *tensor_json(const struct checkpoint *checkpoint, const struct kept_tenso
     json_t *shape = json_array(), *pieces = json_array();
     for (int i = 0; i < tensor->dims; i++)
         json_array_append_new(shape, json_integer(tensor->shape[i]));
-    for (size_t k = 0; k < tensor->n; k++)
+    for (size_t k = 0; k < tensor->n_pieces; k++)
         json_array_append_new(pieces, piece_json(checkpoint, tensor, &tensor->pieces[k], kind));
     json_object_set_new(json, "shape", shape);
     json_object_set_new(json, "axis", tensor->axis == NONE ? json_null() : json_integer(tensor->axis));

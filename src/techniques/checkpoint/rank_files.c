@@ -19,7 +19,7 @@ static struct st_writer *open_rank(struct folder *folder, int rank, uint32_t ste
 static void declare_piece(struct st_writer *out, const struct kept_tensor *tensor, size_t k)
 {
     const struct piece *piece = &tensor->pieces[k];
-    char name[96];
+    char name[PIECE_NAME];
     int64_t shape[2] = {piece->end[0] - piece->begin[0], piece->end[1] - piece->begin[1]};
     st_declare(out, piece_name(name, tensor, k), DTYPE_F32, piece->flat ? 1 : tensor->dims, shape);
 }
@@ -29,7 +29,7 @@ static void declare_pieces(struct rank_writers *writers, const struct checkpoint
 {
     const struct cut_tensors *cut = checkpoint->cut;
     for (const struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)
-        for (size_t k = 0; k < tensor->n; k++) {
+        for (size_t k = 0; k < tensor->n_pieces; k++) {
             struct st_writer **file = &writers->files[tensor->pieces[k].rank];
             if (!*file)
                 *file = open_rank(writers->folder, tensor->pieces[k].rank, checkpoint->step);
@@ -41,7 +41,7 @@ static void declare_pieces(struct rank_writers *writers, const struct checkpoint
 static void place_pieces(struct cut_tensors *cut, uint64_t *bytes)
 {
     for (const struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)
-        for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
+        for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n_pieces; piece++) {
             piece->file_offset = bytes[piece->rank];
             bytes[piece->rank] += ELEMENT_BYTES * piece_elements(piece);
         }

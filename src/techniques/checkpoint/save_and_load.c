@@ -19,7 +19,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     struct rank_writers writers = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->cut->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
-        for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++) {
+        for (struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n_pieces; piece++) {
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             GROW(bytes, cap, n);
             read_bytes_of(tensor_of(&model->replicas[piece->rank], tensor->unit, tensor->role),

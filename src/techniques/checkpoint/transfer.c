@@ -55,7 +55,7 @@ static struct reader *open_file_of(const struct checkpoint *checkpoint, int rank
 static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor *tensor, struct loaded_tensor *loaded)
 {
     struct reader *file = NULL;
-    for (size_t k = 0; k < tensor->n; k++) {
+    for (size_t k = 0; k < tensor->n_pieces; k++) {
         const struct piece *piece = &tensor->pieces[k];
         if (file && piece->rank != tensor->pieces[k - 1].rank) {
             close_reader(file);
@@ -74,13 +74,13 @@ static void read_pieces(struct checkpoint *checkpoint, const struct kept_tensor 
 static struct loaded_tensor load_pieces(struct checkpoint *checkpoint, size_t nth, const struct kept_tensor *to)
 {
     const struct kept_tensor *tensor = &checkpoint->cut->tensors[nth];
-    struct loaded_tensor loaded = {.begin = allocate(tensor->n + 1, sizeof *loaded.begin)};
+    struct loaded_tensor loaded = {.begin = allocate(tensor->n_pieces + 1, sizeof *loaded.begin)};
     struct read_buffer *buffer = &checkpoint->buffer;
     must(plan_copies(tensor, to, checkpoint->path, &loaded.plan));
     must(prove_copies(&loaded.plan));
-    for (size_t k = 0; k < tensor->n; k++)
+    for (size_t k = 0; k < tensor->n_pieces; k++)
         loaded.begin[k + 1] = loaded.begin[k] + ELEMENT_BYTES * piece_elements(&tensor->pieces[k]);
-    GROW(buffer->bytes, buffer->cap, (size_t)loaded.begin[tensor->n]);
+    GROW(buffer->bytes, buffer->cap, (size_t)loaded.begin[tensor->n_pieces]);
     loaded.bytes = buffer->bytes;
     read_pieces(checkpoint, tensor, &loaded);
     return loaded;
@@ -96,7 +96,7 @@ static const char *copied_bytes(const struct loaded_tensor *loaded, const struct
 void read_kept(struct checkpoint *checkpoint, size_t nth, float *values)
 {
     struct kept_tensor whole = checkpoint->cut->tensors[nth];
-    whole.n = 1;
+    whole.n_pieces = 1;
     whole.pieces = &(struct piece){.end = {whole.shape[0], whole.shape[1]}};
     struct loaded_tensor loaded = load_pieces(checkpoint, nth, &whole);
     if (values)
@@ -141,7 +141,7 @@ uint64_t reshard_into(struct checkpoint *from, struct checkpoint *to)
     for (size_t i = 0; i < to->cut->n; i++) { /* tensors and pieces in the order of open_ranks() */
         struct kept_tensor *tensor = &to->cut->tensors[i];
         struct loaded_tensor loaded = load_pieces(from, i, tensor);
-        for (size_t k = 0; k < tensor->n; k++) {
+        for (size_t k = 0; k < tensor->n_pieces; k++) {
             struct piece *piece = &tensor->pieces[k];
             size_t n = ELEMENT_BYTES * piece_elements(piece);
             GROW(bytes, cap, n);

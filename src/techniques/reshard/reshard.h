@@ -34,9 +34,9 @@ struct kept_tensor {
     enum kept role;
     int dims; /* 1 or 2 */
     int64_t shape[2];
-    int axis;             /* tensor parallelism cuts the tensor along this axis; NONE: it is never cut */
-    int sections;         /* parts of the axis, each of which is cut by itself */
-    size_t n;             /* pieces */
+    int axis;     /* tensor parallelism cuts the tensor along this axis; NONE: it is never cut */
+    int sections; /* parts of the axis, each of which is cut by itself */
+    size_t n_pieces;
     struct piece *pieces; /* by rank, or in another form's own order; those of one rank in the tensor's order */
 };
 
@@ -74,8 +74,10 @@ size_t piece_elements(const struct piece *piece);
  * each other both in the tensor and in the piece. */
 size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, size_t i, size_t *stretch);
 
+enum { PIECE_NAME = 96 }; /* the most bytes of a piece's name, and its end */
+
 /* Writes to `out` the name of piece i in its safetensors file, "value/h.0.ln_1.weight/0", and returns `out`. */
-char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i);
+char *piece_name(char out[PIECE_NAME], const struct kept_tensor *tensor, size_t i);
 
 /* ---- reshard_plan.c ---------------------------------------------------------------------------------------------- */
 

@@ -46,9 +46,9 @@ size_t element_of(const struct kept_tensor *tensor, const struct piece *piece, s
     return row * columns + (size_t)piece->begin[1] + i % width;
 }
 
-char *piece_name(char out[96], const struct kept_tensor *tensor, size_t i)
+char *piece_name(char out[PIECE_NAME], const struct kept_tensor *tensor, size_t i)
 {
-    snprintf(out, 96, "%s/%s/%zu", kept_name[tensor->role], tensor->name, i);
+    snprintf(out, PIECE_NAME, "%s/%s/%zu", kept_name[tensor->role], tensor->name, i);
     return out;
 }
 
@@ -139,9 +139,9 @@ void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank,
     while (done < end) {
         struct piece piece = {.rank = rank, .memory_offset = param->offset + done - held.begin};
         done += cut_piece(&piece, &rank_part, done, end);
-        tensor->pieces = reallocate(tensor->pieces, tensor->n + 1, sizeof piece); /* a tensor has few pieces */
-        tensor->pieces[tensor->n] = piece;
-        tensor->n++;
+        tensor->pieces = reallocate(tensor->pieces, tensor->n_pieces + 1, sizeof piece); /* a tensor has few pieces */
+        tensor->pieces[tensor->n_pieces] = piece;
+        tensor->n_pieces++;
     }
 }
 
@@ -213,7 +213,7 @@ size_t count_pieces(const struct cut_tensors *cut)
 {
     size_t n = 0;
     for (size_t i = 0; i < cut->n; i++)
-        n += cut->tensors[i].n;
+        n += cut->tensors[i].n_pieces;
     return n;
 }
 

@@ -29,8 +29,8 @@ struct side {
  * *stretch how many elements follow one another there.  Returns false if no piece has this element next. */
 static bool advance_to(struct side *side, size_t at, size_t *stretch)
 {
-    for (size_t i = 0; i < side->tensor->n; i++) {
-        size_t k = (side->now + i) % side->tensor->n;
+    for (size_t i = 0; i < side->tensor->n_pieces; i++) {
+        size_t k = (side->now + i) % side->tensor->n_pieces;
         const struct piece *piece = &side->tensor->pieces[k];
         if (side->done[k] < piece_elements(piece) && element_of(side->tensor, piece, side->done[k], stretch) == at) {
             side->now = k;
@@ -46,7 +46,7 @@ static bool advance_to(struct side *side, size_t at, size_t *stretch)
 static struct problem *uncovered_problem(const struct side *side, size_t at)
 {
     size_t first = at, stretch;
-    for (size_t k = 0; k < side->tensor->n; k++) {
+    for (size_t k = 0; k < side->tensor->n_pieces; k++) {
         const struct piece *piece = &side->tensor->pieces[k];
         if (side->done[k] == piece_elements(piece))
             continue;
@@ -60,13 +60,13 @@ static struct problem *uncovered_problem(const struct side *side, size_t at)
 
 static struct side make_side(const struct kept_tensor *tensor, const char *where)
 {
-    return (struct side){.tensor = tensor, .where = where, .done = allocate(tensor->n, sizeof(size_t))};
+    return (struct side){.tensor = tensor, .where = where, .done = allocate(tensor->n_pieces, sizeof(size_t))};
 }
 
 /* The walk has ended.  Returns the problem that a piece still has elements, or NULL. */
-static struct problem *left_problem(const struct side *side)
+static struct problem *unfinished_problem(const struct side *side)
 {
-    for (size_t k = 0; k < side->tensor->n; k++)
+    for (size_t k = 0; k < side->tensor->n_pieces; k++)
         if (side->done[k] < piece_elements(&side->tensor->pieces[k]))
             return uncovered_problem(side, tensor_elements(side->tensor));
     return NULL;
@@ -92,8 +92,8 @@ static struct problem *walk_tensor(struct side sides[2], struct copies *plan)
         from_side->done[from_side->now] += n;
         to_side->done[to_side->now] += n;
     }
-    struct problem *problem = left_problem(from_side);
-    return problem ? problem : left_problem(to_side);
+    struct problem *problem = unfinished_problem(from_side);
+    return problem ? problem : unfinished_problem(to_side);
 }
 
 struct problem *plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where,
@@ -125,7 +125,7 @@ static bool lies_within(const struct piece *piece, size_t at, size_t n)
 /* Does the copy lie in both pieces, and take each element to where the same one belongs? */
 static bool is_sound(const struct copies *plan, const struct copy *copy)
 {
-    if (copy->n == 0 || copy->from_piece >= plan->from->n || copy->to_piece >= plan->to->n)
+    if (copy->n == 0 || copy->from_piece >= plan->from->n_pieces || copy->to_piece >= plan->to->n_pieces)
         return false;
     const struct piece *from = &plan->from->pieces[copy->from_piece], *to = &plan->to->pieces[copy->to_piece];
     if (!lies_within(from, copy->from_offset, copy->n) || !lies_within(to, copy->to_offset, copy->n))
@@ -150,7 +150,8 @@ static struct problem *plan_problem(const struct copies *plan, size_t to, size_t
 struct problem *prove_copies(const struct copies *plan)
 {
     struct problem *problem = NULL;
-    size_t *written = allocate(plan->to->n, sizeof *written); /* by piece: how many elements of it, from its first on */
+    size_t *written =
+        allocate(plan->to->n_pieces, sizeof *written); /* by piece: how many elements of it, from its first on */
     struct copy *sorted = copy_bytes(plan->items, plan->n * sizeof *sorted);
     SORT(sorted, plan->n, by_destination);
     for (size_t i = 0; i < plan->n && !problem; i++) {
@@ -164,7 +165,7 @@ struct problem *prove_copies(const struct copies *plan)
         else
             written[copy->to_piece] += copy->n;
     }
-    for (size_t k = 0; k < plan->to->n && !problem; k++)
+    for (size_t k = 0; k < plan->to->n_pieces && !problem; k++)
         if (written[k] != piece_elements(&plan->to->pieces[k]))
             problem = plan_problem(plan, k, written[k], "is not written");
     free(sorted);

@@ -51,9 +51,9 @@ uint64_t hashes_bytes(size_t pieces) { return round_up(HASH_BYTES * pieces, SNAP
 static size_t add_stored(const struct model *model, struct kept_tensor *tensor, const struct state_range *range,
                          uint64_t payload_begin)
 {
-    size_t elements = 0, first = tensor->n;
+    size_t elements = 0, first = tensor->n_pieces;
     add_pieces(model, tensor, range->rank, range->elements);
-    for (struct piece *piece = tensor->pieces + first; piece < tensor->pieces + tensor->n; piece++) {
+    for (struct piece *piece = tensor->pieces + first; piece < tensor->pieces + tensor->n_pieces; piece++) {
         uint64_t role_begin = payload_begin + (uint64_t)tensor->role * payload_bytes(range) / STORED_ROLES;
         piece->file_offset = role_begin + ELEMENT_BYTES * piece->memory_offset;
         elements += piece_elements(piece);

@@ -133,7 +133,7 @@ static void put_pieces_in_slot(struct checkpoint *checkpoint, const uint64_t *ha
     size_t n = 0;
     for (size_t i = 0; i < checkpoint->cut->n; i++) {
         struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
-        for (size_t k = 0; k < tensor->n; k++) {
+        for (size_t k = 0; k < tensor->n_pieces; k++) {
             tensor->pieces[k].hash = hashes[n++];
             tensor->pieces[k].file_offset += to - from;
         }

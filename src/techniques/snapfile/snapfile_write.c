@@ -107,7 +107,7 @@ static void hash_pieces(const struct snapfile_writer *writer, struct held_slot *
     const struct cut_tensors *all = writer->file->cut;
     size_t nth = 0;
     for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->tensors[i].n; k++) {
+        for (size_t k = 0; k < all->tensors[i].n_pieces; k++) {
             const struct piece *piece = &all->tensors[i].pieces[k];
             if (piece->file_offset >= first && piece->file_offset < end) {
                 const char *of_piece = bytes + (piece->file_offset - first);

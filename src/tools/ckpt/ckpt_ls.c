@@ -34,7 +34,7 @@ static void add_tensor_rows(struct table *out, const struct kept_tensor *tensor)
     char shape[128], cut[32], text[128];
     format_shape(shape, tensor->dims, tensor->shape);
     format_cut(cut, tensor);
-    for (size_t i = 0; i < tensor->n; i++) {
+    for (size_t i = 0; i < tensor->n_pieces; i++) {
         format_piece(text, tensor, &tensor->pieces[i]);
         if (i == 0)
             ROW(out, text_cell(name), text_cell(role), text_cell(shape), text_cell(cut), text_cell(text));

@@ -33,16 +33,16 @@ static struct {
     uint32_t last;    /* the last step */
     const char *path; /* the file */
     bool done;
-} dump;
+} this_dump;
 
 /* ---- which tensor ------------------------------------------------------------------------------------------------ */
 
-/* Splits NAME@LAYER: returns NAME, which the caller frees; *layer becomes -1 where no layer is given. */
+/* Splits NAME@LAYER: returns NAME, which the caller frees; *layer becomes NONE where no layer is given. */
 static char *split_layer(const char *name, int *layer)
 {
     const char *at = strrchr(name, '@');
-    int64_t number = -1;
-    *layer = -1;
+    int64_t number;
+    *layer = NONE;
     if (!at || !parse_int(at + 1, &number) || number < 0)
         return copy_string(name);
     *layer = (int)number;
@@ -64,13 +64,13 @@ static bool find_writer(const struct list *list, const struct tensor *tensor, si
     return false;
 }
 
-/* Finds, of the tensors of that name that tasks of that layer use (-1: of all layers), the one that is written last. */
+/* Finds, of the tensors of that name that tasks of that layer use (NONE: of all layers), the one that is written last. */
 static struct dump_target find_target(const struct list *list, const char *name, int layer)
 {
     struct dump_target target = {NULL, 0};
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (layer >= 0 && task->layer != layer)
+        if (layer != NONE && task->layer != layer)
             continue;
         for (int k = 0; k < task->n_accesses; k++) {
             const struct access *access = &task->accesses[k];
@@ -121,10 +121,10 @@ static struct dump_target must_find_target(const struct list *list, const char *
 {
     int layer;
     char *name = split_layer(typed, &layer);
-    struct dump_target target = find_target(list, typed, -1);
+    struct dump_target target = find_target(list, typed, NONE);
     if (!target.tensor)
         target = find_target(list, name, layer);
-    if (!target.tensor && layer >= 0 && find_target(list, name, -1).tensor)
+    if (!target.tensor && layer != NONE && find_target(list, name, NONE).tensor)
         fail(EXIT_USAGE, "--dump: no task of layer %d uses %s; `yard plan --print` shows which tasks do", layer, name);
     if (!target.tensor)
         fail(EXIT_USAGE, "--dump: no task writes a tensor %s;%s `yard plan --print` shows all", typed,
@@ -149,7 +149,7 @@ static void write_npy(const struct tensor *tensor, const void *elements)
     size_t length = strlen(header);
     const unsigned char begin[FIXED] = {0x93, 'N', 'U', 'M',           'P',
                                         'Y',  1,   0,   length & 0xff, (unsigned char)(length >> 8)};
-    struct writer *writer = open_writer(dump.path);
+    struct writer *writer = open_writer(this_dump.path);
     write_bytes(writer, begin, sizeof begin);
     write_bytes(writer, header, length);
     write_bytes(writer, elements, tensor->bytes);
@@ -159,9 +159,9 @@ static void write_npy(const struct tensor *tensor, const void *elements)
 
 static void write_dump(struct list *list)
 {
-    struct tensor *tensor = tensor_at(dump.target.tensor, dump.last);
+    struct tensor *tensor = tensor_at(this_dump.target.tensor, this_dump.last);
     void *elements = allocate(tensor->bytes, 1);
-    dump.done = true;
+    this_dump.done = true;
     if (!execution.serial)
         retire_all(list);
     read_tensor(tensor, elements);
@@ -175,8 +175,8 @@ static void write_dump(struct list *list)
 static void dump_in_time(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    bool is_last_step = list == dump.trainer->train_list && iteration == dump.last;
-    if (is_last_step && task->index > dump.target.writer && !dump.done)
+    bool is_last_step = list == this_dump.trainer->train_list && iteration == this_dump.last;
+    if (is_last_step && task->index > this_dump.target.writer && !this_dump.done)
         write_dump(list);
 }
 
@@ -191,12 +191,12 @@ static void prepare_dump(struct trainer *trainer)
     if (!equals || equals == asked_dump.dump || !ends_with(asked_dump.dump, ".npy"))
         fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", asked_dump.dump);
     char *typed = format_string("%.*s", (int)(equals - asked_dump.dump), asked_dump.dump);
-    dump.trainer = trainer;
-    dump.path = equals + 1;
-    dump.last = last_step(settings);
-    dump.done = false;
-    claim_output("--dump", dump.path, NULL);
-    dump.target = must_find_target(trainer->train_list, typed);
+    this_dump.trainer = trainer;
+    this_dump.path = equals + 1;
+    this_dump.last = last_step(settings);
+    this_dump.done = false;
+    claim_output("--dump", this_dump.path, NULL);
+    this_dump.target = must_find_target(trainer->train_list, typed);
     free(typed);
     add_observer(&observer);
 }
@@ -204,15 +204,16 @@ static void prepare_dump(struct trainer *trainer)
 /* The tensor's last writer may be the last task that runs: then it is dumped now. */
 static void end_dump(struct trainer *trainer)
 {
-    if (!dump.trainer)
+    if (!this_dump.trainer)
         return;
-    if (!dump.done && !interrupted())
+    if (!this_dump.done && !interrupted())
         write_dump(trainer->train_list);
     remove_observer(&observer);
-    dump.trainer = NULL;
-    if (dump.done)
-        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", dump.target.tensor->name,
-                   dump.target.writer, trainer->train_list->tasks[dump.target.writer]->name, dump.last, dump.path);
+    this_dump.trainer = NULL;
+    if (this_dump.done)
+        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", this_dump.target.tensor->name,
+                   this_dump.target.writer, trainer->train_list->tasks[this_dump.target.writer]->name, this_dump.last,
+                   this_dump.path);
 }
 
 static const struct option options[] = {

@@ -67,10 +67,10 @@ struct lane {
     char name[40]; /* "0:0 compute" */
     int index;     /* its place in machine->lanes */
     enum lane_kind kind;
-    int nth;                   /* its number among those of its kind on the device, from 0 */
-    char purpose[16];          /* FOR_ALL or another; a lane that is made is for all */
-    struct lane *next_of_kind; /* the device's next lane of this kind, or NULL */
-    double gap_seconds;        /* on a described machine: s from one task's end to the next one's start */
+    int nth;                    /* its number among those of its kind on the device, from 0 */
+    char purpose[PURPOSE_NAME]; /* FOR_ALL or another; a lane that is made is for all */
+    struct lane *next_of_kind;  /* the device's next lane of this kind, or NULL */
+    double gap_seconds;         /* on a described machine: s from one task's end to the next one's start */
     struct device *device;
     cl_command_queue queue;       /* NULL on the host */
     struct host_thread **threads; /* an array of the folder run/, by enum thread_kind; NULL: none has been started */

@@ -11,6 +11,7 @@
 
 /* What a lane is for, in a word or two.  Tasks for two purposes on one lane would wait for each other, so each purpose
  * has lanes of its own (lane_for()).  Other folders define further words. */
+enum { PURPOSE_NAME = 16 };   /* the most bytes of one, and its end */
 #define FOR_ALL ""            /* a standard lane: batches up, results down */
 #define FOR_NOTHING "nothing" /* a step file's lane without tasks yet: the first purpose in need gets it */
 #define FOR_MOVES "moves"     /* copies of gradients and parameters between devices, up; down: FOR_ALL */

@@ -49,7 +49,7 @@ struct tensor *view_of_shard(struct pool *pool, struct tensor *tensor, int numbe
     const struct shape shape = SHAPE((int64_t)(shard.end - shard.begin));
     if (shard.begin == 0 && shard.end == count_elements(tensor))
         return tensor;
-    snprintf(name, sizeof name, "%.36s/%d", tensor->name, number);
+    snprintf(name, sizeof name, "%.*s/%d", NAME_OF_WHOLE, tensor->name, number);
     return new_view(pool, tensor, name, shard.begin, shape);
 }
 

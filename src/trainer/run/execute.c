@@ -96,9 +96,9 @@ void execute(struct list *list, uint32_t iteration)
     if (execution.watch)
         execution.watch(list);
     list->running->iteration_end[iteration % KEPT_ENDS] = 0;
+    bool may_have_slot = list->running->late_tasks; /* slots are given between start_late() and stop_late() only */
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        bool may_have_slot = list->running->late_tasks; /* slots are given between start_late() and stop_late() only */
         if (!is_due(task, iteration) || (task->extra.slot.needed && !may_have_slot))
             continue;
         tell_issuing(list, task, iteration);

@@ -26,7 +26,7 @@ struct walk {
     struct space *spaces[EDGE_KINDS]; /* by kind of edge: one for each tensor, one for each slab of each device */
     struct touch *touches;
     size_t n_touches, cap_touches;
-    int *consumer;              /* [2n] by node: the last node to which an edge from it was added */
+    int *last_consumer;         /* [2n] by node: the last node to which an edge from it was added */
     int n;                      /* tasks of the list */
     struct listed_wait *listed; /* after.c: waits that follow from no access */
     size_t n_listed;
@@ -40,9 +40,9 @@ struct walk {
 static void add_edge(struct walk *walk, int producer, int consumer, enum edge_kind kind)
 {
     struct list *list = walk->list;
-    if (producer == consumer || consumer < walk->n || walk->consumer[producer] == consumer)
+    if (producer == consumer || consumer < walk->n || walk->last_consumer[producer] == consumer)
         return;
-    walk->consumer[producer] = consumer;
+    walk->last_consumer[producer] = consumer;
     GROW(list->edges, list->cap_edges, list->n_edges + 1);
     list->edges[list->n_edges++] =
         (struct edge){.producer = (uint32_t)(producer % walk->n), .previous = producer < walk->n, .kind = kind};
@@ -135,7 +135,7 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
         free(walk->spaces[kind]);
     }
     free(walk->touches);
-    free(walk->consumer);
+    free(walk->last_consumer);
     free(walk->listed);
 }
 
@@ -143,7 +143,7 @@ static void free_walk(struct walk *walk, int n_kinds, const size_t *n_spaces)
  * in list->edges they lie side by side. */
 static void fill_edges(struct list *list, int n_kinds)
 {
-    struct walk walk = {.list = list, .n = (int)list->n, .consumer = allocate(2 * list->n, sizeof *walk.consumer)};
+    struct walk walk = {.list = list, .n = (int)list->n, .last_consumer = allocate(2 * list->n, sizeof(int))};
     const size_t n_spaces[EDGE_KINDS] = {list->pool->n,
                                          (size_t)(list->pool->machine->n_devices + 1) * SLABS_PER_DEVICE};
     walk.listed = collect_waits_with_gates(list, &walk.n_listed);

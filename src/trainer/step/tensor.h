@@ -23,6 +23,7 @@ static inline bool is_finite_word(uint32_t word) { return (word & 0x7F800000) !=
 
 /* The bytes of names of lists, operations, tasks and tensors, with their ends. */
 enum { LIST_NAME = 24, OP_NAME = 32, TASK_NAME = 40, TENSOR_NAME = 48 };
+enum { NAME_OF_WHOLE = TENSOR_NAME - 12 }; /* how much of it a part's name has, before a sign and a number */
 enum { ELEMENT_BYTES = 4, MOST_DIMS = 4, SLABS_PER_DEVICE = 256 };
 
 struct shape {

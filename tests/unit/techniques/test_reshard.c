@@ -28,7 +28,7 @@ static void expect_covered_once(const struct kept_tensor *tensor)
     size_t n = tensor_elements(tensor);
     size_t covered = 0;
     bool *taken = allocate(n, sizeof *taken);
-    for (const struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n; piece++)
+    for (const struct piece *piece = tensor->pieces; piece < tensor->pieces + tensor->n_pieces; piece++)
         for (size_t i = 0; i < piece_elements(piece); i++) {
             size_t stretch;
             size_t element = element_of(tensor, piece, i, &stretch);
@@ -81,7 +81,7 @@ static void expect_wrong_copies_refuted(struct copies *copies)
         copy->to_offset++;
         expect_refuted(copies, "another place");
         *copy = sound;
-        copy->from_piece = (copy->from_piece + 1) % (copies->from->n + 1);
+        copy->from_piece = (copy->from_piece + 1) % (copies->from->n_pieces + 1);
         expect_refuted(copies, "another piece");
         *copy = copies->items[(i + 1) % copies->n];
         if (copies->n > 1)
@@ -135,7 +135,7 @@ static struct kept_tensor with_a_replica(const struct kept_tensor *tensor, struc
     pieces[1] = tensor->pieces[1];
     pieces[2] = tensor->pieces[0];
     changed.pieces = pieces;
-    changed.n = 3;
+    changed.n_pieces = 3;
     return changed;
 }
 
@@ -145,7 +145,7 @@ TEST(holes_and_overlaps_have_no_plan)
     struct cut_tensors *cut = cut_state(&small_config, &mesh);
     struct kept_tensor *tensor = &cut->tensors[0];
     struct kept_tensor with_a_hole = *tensor;
-    with_a_hole.n--;
+    with_a_hole.n_pieces--;
     expect_no_plan(&with_a_hole, tensor, "do not cover it once: none has element 32 of 72");
     struct piece pieces[3];
     const struct kept_tensor replicated = with_a_replica(tensor, pieces);

@@ -56,7 +56,7 @@ TEST(every_flipped_bit_is_noticed)
     struct checkpoint *checkpoint = open_newest_snapshot(image.path);
     for (size_t i = 0; i < checkpoint->cut->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
-        for (size_t k = 0; k < tensor->n; k++)
+        for (size_t k = 0; k < tensor->n_pieces; k++)
             tried += flip_region(&image, tensor->name, tensor->pieces[k].file_offset,
                                  8 * ELEMENT_BYTES * piece_elements(&tensor->pieces[k]), long_stride, older);
     }
