@@ -461,8 +461,8 @@ class Task(Command):
             print("  copies %s" % bytes_of(int(t["accesses"][0]["tensor"]["bytes"])))
         elif int(t["function"]):
             print("  runs %s" % str(t["function"]).split("<")[-1].rstrip(">"))
-        elif int(t["commands"]["issue"]):
-            print("  issues by %s" % str(t["commands"]["issue"]).split("<")[-1].rstrip(">"))
+        elif int(t["commands"]["enqueue"]):
+            print("  enqueued by %s" % str(t["commands"]["enqueue"]).split("<")[-1].rstrip(">"))
 
     @staticmethod
     def argument(t, a):
@@ -857,7 +857,7 @@ class Diff(Command):
 
 VERBS = ["sink_task", "hoist_task", "set_home", "make_transient", "make_persistent", "set_exclusive", "mirror_tensor",
          "repoint_task", "cut_task", "repeat_task", "stand_in", "replace_on_host", "drop_task", "add_copy_for",
-         "add_move", "add_download", "add_kernel", "add_copy", "add_host", "add_issue", "switch_readers",
+         "add_move", "add_download", "add_kernel", "add_copy", "add_host", "add_own_commands", "switch_readers",
          "commit_edit", "undo_edit"]
 
 

@@ -268,7 +268,7 @@ struct tensor *mirror_tensor(struct edit *edit, struct tensor *tensor, struct de
     copy->replica.of = tensor->storage->replica.of;
     copy->replica.begin = tensor->storage->replica.begin + tensor->offset;
     copy->extra.mirror.of = tensor;
-    struct tensor *first = edit->list->pool->tensors[tensor->storage->replica.of->id];
+    struct tensor *first = tensor->storage->replica.of;
     copy->extra.mirror.next = first->extra.mirror.first;
     CHANGE(edit, first->extra.mirror.first, copy);
     return copy;

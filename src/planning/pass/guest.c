@@ -59,7 +59,7 @@ size_t count_guest_uses(const struct uses *uses, const struct tensor *tensor)
     return readers;
 }
 
-void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor)
+void drop_mirrors(struct edit *edit, const struct uses *uses, const struct tensor *tensor)
 {
     const struct use_range found = uses_of(uses, tensor);
     for (size_t i = 0; i < found.n; i++)
@@ -71,7 +71,7 @@ void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses,
             continue;
         const struct use_range of_mirror = uses_of(uses, on_host);
         for (size_t i = 0; i < of_mirror.n; i++)
-            repoint_task(edit, of_mirror.uses[i].task, on_host, pool->tensors[on_host->extra.mirror.of->id]);
+            repoint_task(edit, of_mirror.uses[i].task, on_host, on_host->extra.mirror.of);
         make_transient(edit, on_host);
     }
 }

@@ -15,6 +15,6 @@ size_t count_guest_uses(const struct uses *uses, const struct tensor *tensor);
 
 /* Call it where count_guest_uses() is not 0, and the host has become the home of the tensor.  The copies up of mirrors
  * leave the list, and tasks that touch a mirror of the tensor touch the tensor itself. */
-void drop_mirrors(struct edit *edit, struct pool *pool, const struct uses *uses, const struct tensor *tensor);
+void drop_mirrors(struct edit *edit, const struct uses *uses, const struct tensor *tensor);
 
 #endif

@@ -401,7 +401,7 @@ void swap_gaps(struct edit *edit, struct list *list, const struct uses *uses, co
     }
     for (size_t k = 0; k < swaps->n; k++)
         if (swaps->leaving[k]->gap->guest)
-            drop_mirrors(edit, list->pool, uses, swaps->leaving[k]->gap->tensor);
+            drop_mirrors(edit, uses, swaps->leaving[k]->gap->tensor);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ enum exit_code run_train(int argc, char **argv)
     this_process->begun = now_ns();
     struct settings *settings = parse_settings(&train_usage, argc, argv);
     enum exit_code code = EXIT_OK;
-    if (!ask_takes_part(settings, argc, argv, &code))
+    if (!ask_takes_part(settings, argc, argv, &code)) /* false: other processes have trained */
         return code;
     tell_training_begins(settings);
     settings->demands.time_tasks = true; /* a step's time is known from the end of its last task */

@@ -275,8 +275,8 @@ static CLBlastStatusCode call_clblast(const struct call *call, size_t z, const c
 }
 
 /* CLBlast takes no wait list, so a barrier before it does.  CLBlast's event is that of the last of its kernels. */
-static void issue_clblast(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
-                          cl_event *done)
+static void enqueue_clblast(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
+                            cl_event *done)
 {
     (void)iteration;
     const struct call *call = task->argument;
@@ -325,7 +325,8 @@ static struct task *clblast_gemm(struct builder *b, const char *name, const stru
     struct call call = flip ? by_columns : by_rows;
     size_t bytes = MIN(for_columns, for_rows);
     call.at_once = bytes ? 1 : call.inner;
-    struct task *task = add_issue(b->list, b->device->lanes[LANE_COMPUTE], name, issue_clblast, &call, sizeof call);
+    struct task *task =
+        add_own_commands(b->list, b->device->lanes[LANE_COMPUTE], name, enqueue_clblast, &call, sizeof call);
     task->extra.commands.only_last_event = true;
     task->extra.commands.compile = compile_clblast;
     add_access(task, product->c.tensor, keeps_old(product) ? ACCESS_BOTH : ACCESS_WRITE);

@@ -17,7 +17,7 @@ struct tensor *unit_tensor(struct model *model, const struct replica *replica, e
                            const char *what, int unit, size_t elements);
 
 /* The unit's parameters on the first data-parallel rank, at the replica's place in its tensor-parallel group. */
-const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit);
+struct tensor *first_of(const struct model *model, const struct replica *replica, int unit);
 
 /* Makes the tensors of a unit: parameters, and in training gradient and moments. */
 void make_unit(struct model *model, struct replica *replica, int unit);

@@ -35,7 +35,7 @@ struct range held_by(const struct model *model, int unit, int rank, enum kept ro
     return shard_of(elements, dp_of(model->mesh, rank), model->mesh->dp);
 }
 
-const struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
+struct tensor *first_of(const struct model *model, const struct replica *replica, int unit)
 {
     int rank = rank_at(model->mesh, 0, stage_of(model, unit)) + tp_of(model->mesh, replica->rank);
     return model->replicas[rank].values[unit];

@@ -107,7 +107,7 @@ void execute(struct list *list, uint32_t iteration)
         else
             issue_task(list, task, iteration);
     }
-    execution.now.list = NULL;
+    execution.now.list = NULL; /* no task is issued any more: a debugger names none */
     flush_lanes(list->pool->machine);
     retire_ended(list);
 }

@@ -38,8 +38,8 @@ void enqueue(const struct issue *issue, cl_event *done)
                                   (cl_uint)grid->dims, NULL, grid->global, grid->local[0] ? grid->local : NULL, n_wait,
                                   wait_list, done));
         break;
-    case ACT_ISSUE:
-        task->extra.commands.issue(task, issue->iteration, n_wait, wait_list, done);
+    case ACT_OWN:
+        task->extra.commands.enqueue(task, issue->iteration, n_wait, wait_list, done);
         break;
     }
 }

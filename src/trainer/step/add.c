@@ -63,12 +63,12 @@ struct task *add_host(struct list *list, struct lane *lane, const char *name, ho
     return task;
 }
 
-struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
-                       const void *description, size_t bytes)
+struct task *add_own_commands(struct list *list, struct lane *lane, const char *name, enqueue_function *function,
+                              const void *description, size_t bytes)
 {
     struct task *task = add_task(list, lane, name);
-    task->action = ACT_ISSUE;
-    task->extra.commands.issue = issue;
+    task->action = ACT_OWN;
+    task->extra.commands.enqueue = function;
     task->argument = copy_bytes(description, bytes);
     task->extra.argument_bytes = bytes;
     return task;

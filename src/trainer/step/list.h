@@ -123,9 +123,10 @@ struct kernel_call {
 struct task *add_kernel(struct list *list, struct lane *lane, const char *name, const struct kernel_call *call);
 struct task *add_host(struct list *list, struct lane *lane, const char *name, host_function *function, void *argument);
 
-/* description: these `bytes` bytes are copied, and enqueue() finds the copy in task->argument. */
-struct task *add_issue(struct list *list, struct lane *lane, const char *name, issue_function *issue,
-                       const void *description, size_t bytes);
+/* A task with commands of its own, which the function enqueues.  description: these `bytes` bytes are copied, and the
+ * function finds the copy in task->argument. */
+struct task *add_own_commands(struct list *list, struct lane *lane, const char *name, enqueue_function *function,
+                              const void *description, size_t bytes);
 
 /* ---- adding copies: copy.c --------------------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ enum task_action {
     ACT_HOST,   /* it runs a function on the host */
     ACT_COPY,   /* it copies accesses[1] to accesses[0]; for the tensors of further accesses it only waits */
     ACT_KERNEL, /* it launches a kernel */
-    ACT_ISSUE   /* it issues commands of its own */
+    ACT_OWN     /* it has commands of its own */
 };
 
 /* What a task of the host does in `iteration` (from 1 in training), on the lane's thread.  The function uses the
@@ -94,7 +94,7 @@ struct task {
     /* what it does */
     enum task_action action;
     host_function *function;   /* ACT_HOST: this function; a copy on a lane of the host has one too */
-    void *argument;            /* the first argument of `function`; ACT_ISSUE: what its commands need to know */
+    void *argument;            /* the first argument of `function`; ACT_OWN: what its commands need to know */
     const char *file, *kernel; /* ACT_KERNEL: cl/FILE, and the name of a kernel there */
     struct arg *args;          /* ACT_KERNEL: n_args arguments */
     int n_args;

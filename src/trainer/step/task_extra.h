@@ -9,10 +9,10 @@
 
 /* ---- the types of its fields ------------------------------------------------------------------------------------- */
 
-/* Issues the task's commands of `iteration` to its lane's queue, after n_wait events; *done gets the event of the last
+/* Enqueues the task's commands of `iteration` on its lane's queue, after n_wait events; *done gets the event of the last
  * command, which the caller releases. */
-typedef void issue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
-                            cl_event *done);
+typedef void enqueue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
+                              cl_event *done);
 
 /* A stand-in on the host: how the host would do the task's work, with accesses and args in the same order. */
 struct host_version {
@@ -21,10 +21,10 @@ struct host_version {
     double seconds; /* how long it would take there; NAN: not said */
 };
 
-/* Commands that a task issues by itself (ACT_ISSUE), such as those of CLBlast. */
+/* Commands of a task that are no single kernel and no copy (ACT_OWN), such as those of CLBlast. */
 struct own_commands {
-    issue_function *issue;
-    /* It is called before the first instance, so that issue need not compile; or NULL. */
+    enqueue_function *enqueue;
+    /* It is called before the first instance, so that `enqueue` need not compile; or NULL. */
     void (*compile)(const struct task *task);
     /* Its event is that of its last command alone, so its bar begins where the lane's task before it ended. */
     bool only_last_event;
@@ -61,7 +61,7 @@ struct task_extra {
     double seconds; /* how long it takes on its lane, for the simulation; NAN: not said */
 
     /* Tasks that are no single kernel of cl/. */
-    struct own_commands commands; /* ACT_ISSUE */
+    struct own_commands commands; /* ACT_OWN */
     size_t argument_bytes;        /* size in bytes of `argument`, if the task owns it and frees it; 0: it does not */
     bool partial; /* it leaves part of what it writes unwritten, and nothing reads that part; read by proofs */
 };

@@ -42,7 +42,7 @@ struct range {
 /* Where a persistent storage gets its first bytes: all replicas of a tensor start as bytes of this one.  A storage that
  * is no replica, nor a part of one, names itself in `of`, with `begin` 0. */
 struct replica_bytes {
-    const struct tensor *of;
+    struct tensor *of;
     size_t begin;  /* the storage's first byte, counted in those of `of` */
     bool is_shard; /* it is one rank's part of `of`; tasks read whole copies, which are put together from such parts */
 };

@@ -30,9 +30,9 @@ enum exclusive {
  *
  * A pass may replace m1 by w1 itself, which then lives on the host.  m1 stays in the chain, but does not persist. */
 struct mirror_links {
-    const struct tensor *of; /* the tensor that it mirrors; NULL: it is no mirror */
-    struct tensor *first;    /* the chain's first mirror, in the tensor at which the chain begins; NULL in others */
-    struct tensor *next;     /* the chain's next mirror, in a mirror; NULL: none */
+    struct tensor *of;    /* the tensor that it mirrors; NULL: it is no mirror */
+    struct tensor *first; /* the chain's first mirror, in the tensor at which the chain begins; NULL in others */
+    struct tensor *next;  /* the chain's next mirror, in a mirror; NULL: none */
 };
 
 /* Which iteration has which slot (slots.c).  A pool has one set of slots, for all tensors that lie in slots. */

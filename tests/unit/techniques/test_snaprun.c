@@ -210,8 +210,8 @@ static void put_gate(struct trainer *trainer)
         struct task *task = trainer->train_list->tasks[i];
         bool stores = task->action == ACT_HOST && task->extra.slot.needed && !task->extra.slot.returns;
         if (task->extra.slot.aside && is_copy(task)) {
-            task->action = ACT_ISSUE;
-            task->extra.commands.issue = copy_behind_gate;
+            task->action = ACT_OWN;
+            task->extra.commands.enqueue = copy_behind_gate;
         }
         if (!stores)
             continue;

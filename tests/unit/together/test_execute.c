@@ -23,8 +23,8 @@
 
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
-static void issue_broken(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-                         cl_event *done)
+static void enqueue_broken(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+                           cl_event *done)
 {
     (void)iteration;
     (void)n_wait;
@@ -45,8 +45,8 @@ static void run_never(void *context, const struct task *task, uint32_t iteration
 static void run_broken(bool serial)
 {
     struct journey journey = new_journey(no_work, NULL);
-    struct task *task =
-        add_issue(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "broken", issue_broken, NULL, 0);
+    struct task *task = add_own_commands(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "broken",
+                                         enqueue_broken, NULL, 0);
     task->layer = 2;
     add_access(task, journey.p, ACCESS_BOTH);
     const struct device *host = journey.machine->host;
@@ -426,8 +426,8 @@ CASE(end_after_a_signal)
 }
 
 /* The issuing thread does not come back from the driver. */
-static void issue_for_ever(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
-                           cl_event *done)
+static void enqueue_for_ever(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait,
+                             cl_event *done)
 {
     (void)task;
     (void)iteration;
@@ -443,7 +443,7 @@ CASE(driver_hangs)
     execution.watch = watch_list;
     watchdog_seconds = 0.3;
     struct journey journey = new_journey(no_work, NULL);
-    add_issue(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "stuck", issue_for_ever, NULL, 0);
+    add_own_commands(journey.list, journey.machine->devices[0].lanes[LANE_COMPUTE], "stuck", enqueue_for_ever, NULL, 0);
     must(finish_lists(journey.pool, &journey.list, 1));
     execute(journey.list, 1);
 }
