@@ -125,6 +125,27 @@ static bool run_until_not_finite(struct list *list, uint32_t iteration, struct f
     return found;
 }
 
+/* Ends the program: the task reads a value that was not finite before the step.  ran_again: the step had changed the
+ * parameters, so what ran again began from others. */
+static _Noreturn void fail_read_bad(struct trainer *trainer, uint32_t step, const struct first_bad *bad, bool ran_again)
+{
+    char where[LAYER_AND_MICRO];
+    const char *when = ran_again ? " ran again (with --clip 0 no update waits for the norm)" : "";
+    fail(EXIT_FAILED, "step %u: task %s%s reads element %zu of tensor %s, which was not finite before the step%s; %s",
+         step, bad->task->name, layer_and_micro(where, bad->task), bad->element, bad->tensor->name, when,
+         not_finite_advice(trainer));
+}
+
+/* Ends the program: the task is the first that writes such a value.  changed: the step had changed the parameters. */
+static _Noreturn void fail_wrote_bad(struct trainer *trainer, uint32_t step, const struct first_bad *bad, bool changed)
+{
+    char where[LAYER_AND_MICRO];
+    const char *consequence = changed ? "" : " no parameter was changed by this step;";
+    fail(EXIT_FAILED, "step %u, task %s%s: element %zu of tensor %s is the first that is not finite;%s %s", step,
+         bad->task->name, layer_and_micro(where, bad->task), bad->element, bad->tensor->name, consequence,
+         not_finite_advice(trainer));
+}
+
 /* Without clipping AdamW waits for the losses alone.  If these are finite and the norm is not, AdamW has changed the
  * parameters. */
 static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, const struct result *result)
@@ -140,19 +161,9 @@ static _Noreturn void fail_with_first(struct trainer *trainer, uint32_t step, co
              "%s",
              step, not_finite_advice(trainer));
     this_process->not_finite = true;
-    char where[LAYER_AND_MICRO];
-    layer_and_micro(where, bad.task);
-    if (bad.before) {
-        const char *when = "";
-        if (result->halted && changed)
-            when = " ran again (with --clip 0 no update waits for the norm)";
-        fail(EXIT_FAILED,
-             "step %u: task %s%s reads element %zu of tensor %s, which was not finite before the step%s; %s", step,
-             bad.task->name, where, bad.element, bad.tensor->name, when, not_finite_advice(trainer));
-    }
-    const char *consequence = changed ? "" : " no parameter was changed by this step;";
-    fail(EXIT_FAILED, "step %u, task %s%s: element %zu of tensor %s is the first that is not finite;%s %s", step,
-         bad.task->name, where, bad.element, bad.tensor->name, consequence, not_finite_advice(trainer));
+    if (bad.before)
+        fail_read_bad(trainer, step, &bad, result->halted && changed);
+    fail_wrote_bad(trainer, step, &bad, changed);
 }
 
 static const struct hooks hooks = {

@@ -64,8 +64,9 @@ static void cut_param(struct param *param, int tp_rank, int tp)
 }
 
 /* Adds a parameter, or the part of one of tp ranks. */
-static void add_param(struct params *params, const struct param_row *row, int unit, int layer, int tp_rank, int tp)
+static void add_param(struct params *params, const struct param_row *row, int unit, int tp_rank, int tp)
 {
+    int layer = layer_of_unit(params, unit);
     const struct config *config = &params->config;
     const int64_t sizes[] = {[NO_SIZE] = 1,          [V] = config->vocab,         [T] = config->seq_len,
                              [C] = config->channels, [C3] = 3 * config->channels, [C4] = 4 * config->channels};
@@ -142,12 +143,12 @@ struct params *new_params(const struct config *config, const struct mesh *mesh, 
     params->items = allocate((size_t)config->layers * COUNT(layer_rows) + COUNT(embedding_rows) + COUNT(final_rows),
                              sizeof *params->items);
     for (size_t i = 0; i < COUNT(embedding_rows); i++)
-        add_param(params, &embedding_rows[i], 0, NONE, tp_rank, mesh->tp);
+        add_param(params, &embedding_rows[i], 0, tp_rank, mesh->tp);
     for (int l = 0; l < config->layers; l++)
         for (size_t i = 0; i < COUNT(layer_rows); i++)
-            add_param(params, &layer_rows[i], 1 + l, l, tp_rank, mesh->tp);
+            add_param(params, &layer_rows[i], 1 + l, tp_rank, mesh->tp);
     for (size_t i = config->tied ? 1 : 0; i < COUNT(final_rows); i++) /* a tied head is no row of its own */
-        add_param(params, &final_rows[i], 1 + config->layers, NONE, tp_rank, mesh->tp);
+        add_param(params, &final_rows[i], 1 + config->layers, tp_rank, mesh->tp);
     for (int i = 0; i < params->n_units; i++)
         lay_out_unit(params, &params->units[i], tp_rank, mesh->tp);
     return params;

@@ -136,7 +136,7 @@ static void add_backwards(struct step_tapes *step_tapes, const struct turn *turn
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
-    bool is_one_replica = trainer->mesh.dp == 1;
+    int lag = trainer->mesh.dp == 1 ? 0 : 1; /* by so many units the sums are later in the list than the sends */
     bool has_weights = turn->computation != INPUT_GRADIENT;
     bool ends_step = has_weights && micro == trainer->micros - 1;
     bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);
@@ -147,14 +147,12 @@ static void add_backwards(struct step_tapes *step_tapes, const struct turn *turn
         if (!ends_step)
             continue;
         send_unit(step_tapes->b, unit);
-        if (is_one_replica)
-            reduce_and_update(step_tapes->b, unit);
-        else if (unit < end - 1)
-            reduce_and_update(step_tapes->b, unit + 1);
+        if (unit + lag < end)
+            reduce_and_update(step_tapes->b, unit + lag);
     }
     if (stage > 0 && turn->computation != WEIGHT_GRADIENT)
         send_gradients(step_tapes, stage, micro);
-    if (ends_step && !is_one_replica)
+    if (ends_step && lag)
         reduce_and_update(step_tapes->b, first);
     if (has_weights)
         free_tapes(step_tapes, stage, micro);
@@ -169,7 +167,8 @@ static bool is_last_forward(const struct trainer *trainer, const struct turn *tu
            turn->micro == trainer->micros - 1;
 }
 
-/* Takes one turn after another.  Without clipping, updates may begin after the last forward. */
+/* Takes one turn after another.  Without clipping, updates may begin after the last forward, so the control block,
+ * which they read, comes before them. */
 void build_train(struct trainer *trainer)
 {
     bool clips = trainer->settings->clip > 0;
@@ -179,9 +178,9 @@ void build_train(struct trainer *trainer)
     struct builder b = make_builder(trainer->train_list, trainer->model, trainer->settings->kernels,
                                     trainer->micro_batch, trainer->seq_len);
     b.backward_wanted = true;
-    size_t n_tapes =
-        (size_t)(trainer->micros * trainer->mesh.dp) * (size_t)(n_stages(&trainer->mesh) * trainer->mesh.tp);
-    struct step_tapes step_tapes = {.trainer = trainer, .b = &b, .tapes = allocate(n_tapes, sizeof(struct tape))};
+    struct step_tapes step_tapes = {.trainer = trainer, .b = &b};
+    int n_tapes = trainer->micros * n_stages(&trainer->mesh) * count_tapes(&step_tapes);
+    step_tapes.tapes = allocate_each(n_tapes, sizeof *step_tapes.tapes);
     trainer->model->norm_rank = clips ? 0 : loss_rank(trainer, 0); /* without clipping only the losses are waited for */
     struct tensor *losses = new_loss_totals(trainer);
     for (size_t i = 0; i < n; i++) {
@@ -194,7 +193,7 @@ void build_train(struct trainer *trainer)
             release_updates(&b, losses, trainer->rank_losses);
         }
     }
-    if (!b.released)
+    if (clips)
         add_control(trainer);
     add_update(&b, losses, trainer->rank_losses);
     add_report(trainer);
