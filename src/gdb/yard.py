@@ -275,11 +275,11 @@ def task_at(list, number):
 # ---- the list as it is now -------------------------------------------------------------------------------------------
 
 def order(list):
-    """Its tasks: while it is edited by their chain, which begins at list->sentinel."""
-    if int(list["sentinel"]) == 0:
+    """Its tasks: while it is edited by their chain, which begins at list->extra.sentinel."""
+    if int(list["extra"]["sentinel"]) == 0:
         return [t.dereference() for t in items(list["tasks"], list["n"])]
-    tasks, t = [], list["sentinel"]["next"]
-    while int(t) != int(list["sentinel"]):  # a closed chain
+    tasks, t = [], list["extra"]["sentinel"]["next"]
+    while int(t) != int(list["extra"]["sentinel"]):  # a closed chain
         tasks.append(t.dereference())
         t = t["next"]
     return tasks

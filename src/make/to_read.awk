@@ -15,13 +15,12 @@
 #
 # The middle cell says what can wait.  Of a .c or .cl file all else is to be read.  Of a header it is the comment at its
 # top, and the types, tables and macros, each with the comment above it; headings, and declarations of functions, are
-# for looking up.  The cell has names and headings, each with a comma between it and the next:
+# for looking up.  The cell has names, each with a comma between it and the next:
 #
 #     `name()`                     a function or macro, from the comment above it to its end
 #     `struct name`, `enum name`   a type
 #     `name[]`                     a table
 #     `name`                       a type of functions, a variable or a constant
-#     *bytes that are held*        the fields of a struct below that heading, up to the next heading, or its end
 #
 # "all but" before them says that all else can wait.  A row without a number goes on in the row below it, whose first
 # cell is empty.  The spine names a file once.
@@ -129,29 +128,8 @@ function with_comment(i) {
     return i
 }
 
-# ---- headings --------------------------------------------------------------------------------------------------------
-
-function is_heading(i) { # of a part of a file, or of fields of a struct
-    return line[i] ~ /^ *\/\* -+ .* -+ \*\/$/
-}
-
-# The line of that heading in a struct; 0: there is none, or several.
-function find_heading(words,   i, found_at, n_found) {
-    for (i = 1; i <= n; i++) {
-        if (line[i] == "    /* ---- " words " ---- */") {
-            found_at = i
-            n_found++
-        }
-    }
-    return n_found == 1 ? found_at : 0
-}
-
-# The last line of the fields below the heading in line i.
-function end_of_fields(i) {
-    for (i++; i <= n; i++)
-        if (is_heading(i) || line[i] ~ /^}/)
-            return i - 1
-    return n
+function is_heading(i) { # of a part of a file
+    return line[i] ~ /^\/\* -+ .* -+ \*\/$/
 }
 
 # ---- the lines of a file ---------------------------------------------------------------------------------------------
@@ -201,20 +179,12 @@ function name_lines(begin, end,   i, sum) {
     return sum
 }
 
-# Names what an item of a cell names: "`name()`" or "*heading*".
-function name_item(item,   words, begin, end) {
-    words = substr(item, 2, length(item) - 2)
-    if (item ~ /^`/) {
-        begin = find(words)
-        end = begin ? end_of(begin) : 0
-        begin = begin ? with_comment(begin) : 0
-    } else {
-        begin = find_heading(words)
-        end = begin ? end_of_fields(begin) : 0
-    }
+# Names what an item of a cell names: "`name()`".
+function name_item(item,   begin) {
+    begin = find(substr(item, 2, length(item) - 2))
     if (!begin)
-        wrong(file " has no " item ", or several")
-    else if (!name_lines(begin, end))
+        wrong(file " has no " item)
+    else if (!name_lines(with_comment(begin), end_of(begin)))
         wrong(file ": " item " has nothing that is to be read, or stands in the row twice")
 }
 
@@ -222,10 +192,10 @@ function name_item(item,   words, begin, end) {
 function name_items(cell_text,   text) {
     text = cell_text
     sub(/^all but /, "", text)
-    while (match(text, /^(, )?(`[^`]+`|\*[^*]+\*)/)) {
+    while (match(text, /^(, )?`[^`]+`/)) {
         cell_text = substr(text, RSTART, RLENGTH)
         text = substr(text, RLENGTH + 1)
-        sub(/^[^`*]*/, "", cell_text)
+        sub(/^[^`]*/, "", cell_text)
         name_item(cell_text)
     }
     if (text != "")

@@ -166,7 +166,7 @@ void contexts_joined(void)
 void need_own_products(void)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = "0:0"});
-    bool short_loops = machine->devices[0].quirks.short_loops;
+    bool short_loops = machine->devices[0].extra.quirks.short_loops;
     close_machine(machine);
     if (short_loops)
         skip();

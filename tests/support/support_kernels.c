@@ -132,7 +132,7 @@ void free_twins(struct twins *t)
 
 void expect_same_twins(const char *what, struct twins *t)
 {
-    for (size_t i = 0; i < t->n && device->quirks.short_loops; i++)
+    for (size_t i = 0; i < t->n && device->extra.quirks.short_loops; i++)
         t->ours[i] += 0.0f; /* llvmpipe: -0 becomes 0 */
     expect_same_bits(what, t->ours, t->expected, t->n);
 }

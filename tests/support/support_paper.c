@@ -131,12 +131,12 @@ uint64_t fingerprint(const struct list *list)
 {
     const struct pool *pool = list->pool;
     size_t per_device = (size_t)pool->machine->n_devices + 1;
-    uint64_t hash = hash_bytes(&list->tags, sizeof list->tags, list->n_levels);
-    hash = hash_bytes(&list->last_origin, sizeof list->last_origin, hash);
-    hash = hash_bytes(&list->last_message, sizeof list->last_message, hash);
-    if (list->peak) { /* place() has set it */
-        hash = hash_bytes(list->peak, per_device * sizeof *list->peak, hash);
-        hash = hash_bytes(list->peak_total, per_device * sizeof *list->peak_total, hash);
+    uint64_t hash = hash_bytes(&list->tags, sizeof list->tags, list->extra.n_levels);
+    hash = hash_bytes(&list->extra.last_origin, sizeof list->extra.last_origin, hash);
+    hash = hash_bytes(&list->extra.last_message, sizeof list->extra.last_message, hash);
+    if (list->extra.peak) { /* place() has set it */
+        hash = hash_bytes(list->extra.peak, per_device * sizeof *list->extra.peak, hash);
+        hash = hash_bytes(list->extra.peak_total, per_device * sizeof *list->extra.peak_total, hash);
     }
     for (size_t i = 0; i < pool->n; i++)
         hash = hash_bytes(pool->tensors[i], sizeof *pool->tensors[i], hash);

@@ -76,7 +76,7 @@ void write_random_state(const char *path, const struct config *config, const str
                                       .cut = cut_state(config, m)};
     struct rank_writers writers = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->cut->n; i++)
-        for (size_t p = 0; p < checkpoint->cut->tensors[i].n; p++) {
+        for (size_t p = 0; p < checkpoint->cut->tensors[i].n_pieces; p++) {
             struct piece *piece = &checkpoint->cut->tensors[i].pieces[p];
             fill_piece(&checkpoint->cut->tensors[i], i, piece, seed, writers.files[piece->rank]);
         }

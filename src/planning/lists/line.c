@@ -19,7 +19,7 @@ static const struct option_word {
     {LINE_DEVICE, "memory", VALUE_BYTES, OFFSET(device, budget), .absent = 0},
     {LINE_DEVICE, "align", VALUE_BYTES, OFFSET(device, alignment), .absent = 1},
     {LINE_DEVICE, "slab", VALUE_BYTES, OFFSET(device, max_allocation), .absent = 0},
-    {LINE_DEVICE, "share", VALUE_FLAG, OFFSET(device, described.shares_bytes), .absent = 0},
+    {LINE_DEVICE, "share", VALUE_FLAG, OFFSET(device, extra.described.shares_bytes), .absent = 0},
     {LINE_HOST, "issue", VALUE_TIME, OFFSET(machine, issue_seconds), .absent = 0},
     {LINE_LANE, "gap", VALUE_TIME, OFFSET(lane, gap_seconds), .absent = 0},
     {LINE_LINK, "queues", VALUE_COUNTER, OFFSET(link, max_lanes), .absent = 0, .low = 1, .high = MOST},

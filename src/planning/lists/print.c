@@ -4,7 +4,7 @@
 
 const char *budget_rule(const struct machine *machine)
 {
-    if (machine->host->described.by_hand)
+    if (machine->host->extra.described.by_hand)
         return "memory= in the step file, or --device-mem and --host-mem";
     if (!machine->devices[0].cl)
         return "--device-mem, --host-mem, else the memory that is described";
@@ -201,8 +201,8 @@ void print_memory(FILE *out, const struct pool *pool, struct list *const *lists,
         for (size_t i = 0; i < n; i++) {
             fprintf(out, "%-*s %-6s", id_width, device->id, lists[i]->name);
             for (int k = 0; k < MEM_CLASSES; k++)
-                print_mib(out, lists[i]->peak[nth][k], MIB_WIDTH);
-            print_mib(out, lists[i]->peak_total[nth], TOGETHER_WIDTH);
+                print_mib(out, lists[i]->extra.peak[nth][k], MIB_WIDTH);
+            print_mib(out, lists[i]->extra.peak_total[nth], TOGETHER_WIDTH);
             if (device->budget < NO_LIMIT)
                 print_mib(out, device->budget, MIB_WIDTH);
             else
@@ -271,8 +271,8 @@ static json_t *peak_json(const struct list *list, int nth)
 {
     json_t *classes = json_object();
     for (int k = 0; k < MEM_CLASSES; k++)
-        set_json_integer(classes, memory_class_name[k], (json_int_t)list->peak[nth][k]);
-    set_json_integer(classes, "together", (json_int_t)list->peak_total[nth]);
+        set_json_integer(classes, memory_class_name[k], (json_int_t)list->extra.peak[nth][k]);
+    set_json_integer(classes, "together", (json_int_t)list->extra.peak_total[nth]);
     return classes;
 }
 

@@ -148,14 +148,14 @@ static void device_line(struct reading *reading)
     device->memory = device->budget;
     if (!device->max_allocation)
         device->max_allocation = device->budget;
-    device->described.by_hand = true;
+    device->extra.described.by_hand = true;
 }
 
 /* Where a link says how many queues of a device may use it, the device has no more lanes of the link's direction. */
 static void refuse_if_too_many_queues(const struct reading *reading, const char *word, const struct device *device)
 {
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
-        const struct link *link = device->described.links[direction];
+        const struct link *link = device->extra.described.links[direction];
         enum lane_kind kind = lane_of_direction[direction];
         int n = count_lanes(device, kind);
         if (link && link->max_lanes && n > link->max_lanes)
@@ -206,18 +206,18 @@ static void link_line(struct reading *reading)
         struct device *device = read_device(reading, name, "a device that is declared above");
         if (device->is_host)
             fail_word(&reading->line, name, "a device: a link joins it to the host");
-        if (device->described.links[direction])
+        if (device->extra.described.links[direction])
             fail_word(&reading->line, name, "a device that has no link in this direction yet");
-        device->described.links[direction] = link;
+        device->extra.described.links[direction] = link;
         refuse_if_too_many_queues(reading, name, device);
     }
 }
 
 static void disk_line(struct reading *reading)
 {
-    if (reading->machine->host->described.disk)
+    if (reading->machine->host->extra.described.disk)
         fail_word(&reading->line, reading->line.words[0], "one disk");
-    reading->machine->host->described.disk = read_link(reading, 1);
+    reading->machine->host->extra.described.disk = read_link(reading, 1);
 }
 
 static void tensor_line(struct reading *reading)
@@ -319,7 +319,7 @@ static void copy_line(struct reading *reading)
     read_task(reading, task);
     if (task->extra.message && task->role != ROLE_BROADCAST)
         fail_word(&reading->line, name, "role=broadcast beside msg=");
-    reading->list->last_message = MAX(reading->list->last_message, task->extra.message);
+    reading->list->extra.last_message = MAX(reading->list->extra.last_message, task->extra.message);
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -360,7 +360,7 @@ static void begin_reading(struct reading *reading, int n)
     reading->machine = new_machine(n);
     reading->machine->n_contexts = 1;
     struct device *host = set_up_device(reading->machine, n, "host", NO_LIMIT);
-    host->described.by_hand = true;
+    host->extra.described.by_hand = true;
     reading->devices = json_pack("{s:i}", "host", n);
     reading->lanes = json_object();
     reading->tensors = json_object();

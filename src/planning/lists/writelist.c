@@ -45,7 +45,7 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
     const char *before = "link ", *way = NULL;
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int i = 0; i < machine->n_devices; i++)
-            if (machine->devices[i].described.links[direction] == link) {
+            if (machine->devices[i].extra.described.links[direction] == link) {
                 fprintf(out, "%s%s", before, clean(name, machine->devices[i].id));
                 before = ",";
                 way = ways[direction];
@@ -69,8 +69,8 @@ static void write_device(FILE *out, const struct machine *machine, const struct 
     written.max_allocation = 0; /* no slab= */
     if (slab_limit(device) < device->budget - guard_bytes(device))
         written.max_allocation = slab_limit(device);
-    if (!device->described.by_hand)
-        written.described.shares_bytes = true;
+    if (!device->extra.described.by_hand)
+        written.extra.described.shares_bytes = true;
     fprintf(out, "device %s", clean(name, device->id));
     write_options(out, LINE_DEVICE, &written);
     if (device->is_host)

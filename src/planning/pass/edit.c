@@ -36,28 +36,28 @@ struct edit {
 
 struct edit *open_edit(struct list *list)
 {
-    CHECK(!list->cursor && !list->running, "list %s is being edited already, or ready to run", list->name);
+    CHECK(!list->extra.cursor && !list->running, "list %s is being edited already, or ready to run", list->name);
     struct edit *edit = allocate(1, sizeof *edit);
     edit->list = list;
     edit->n_tasks = list->n;
     edit->n_tensors = list->pool->n;
-    edit->last_origin = list->last_origin;
-    edit->last_message = list->last_message;
+    edit->last_origin = list->extra.last_origin;
+    edit->last_message = list->extra.last_message;
     edit->tags = list->tags;
     edit->sentinel.prev = &edit->sentinel;
     edit->sentinel.next = &edit->sentinel;
     for (size_t i = 0; i < list->n; i++)
         link_behind(list->tasks[i], edit->sentinel.prev);
-    list->sentinel = &edit->sentinel;
-    list->cursor = edit->sentinel.prev;
+    list->extra.sentinel = &edit->sentinel;
+    list->extra.cursor = edit->sentinel.prev;
     return edit;
 }
 
 /* The part that commit_edit() and undo_edit() have in common. */
 static void close_edit(struct edit *edit)
 {
-    edit->list->sentinel = NULL;
-    edit->list->cursor = NULL;
+    edit->list->extra.sentinel = NULL;
+    edit->list->extra.cursor = NULL;
     edit->list->tags = edit->tags;
     free(edit->journal);
     free(edit->dropped);
@@ -89,8 +89,8 @@ void preview_edit(struct edit *edit)
     edit->n_before = list->n;
     edit->before = copy_bytes(list->tasks, list->n * sizeof *list->tasks);
     order_list(edit);
-    list->sentinel = NULL;
-    list->cursor = NULL;
+    list->extra.sentinel = NULL;
+    list->extra.cursor = NULL;
     list->tags = edit->tags;
 }
 
@@ -98,7 +98,7 @@ void preview_edit(struct edit *edit)
 static void end_preview(struct edit *edit)
 {
     struct list *list = edit->list;
-    CHECK(!list->cursor, "list %s is undone below an edit that is open", list->name);
+    CHECK(!list->extra.cursor, "list %s is undone below an edit that is open", list->name);
     list->n = edit->n_before;
     memcpy(list->tasks, edit->before, list->n * sizeof *list->tasks);
     for (size_t i = 0; i < list->n; i++)
@@ -124,8 +124,8 @@ void undo_edit(struct edit *edit)
         free_task(list->tasks[i]);
     list->n = edit->n_tasks;
     drop_tensors(list->pool, edit->n_tensors);
-    list->last_origin = edit->last_origin;
-    list->last_message = edit->last_message;
+    list->extra.last_origin = edit->last_origin;
+    list->extra.last_message = edit->last_message;
     close_edit(edit);
 }
 
@@ -151,26 +151,26 @@ static void remember(struct edit *edit, void *where, size_t n)
 
 void insert_behind(struct edit *edit, struct task *task)
 {
-    edit->list->cursor = task;
+    edit->list->extra.cursor = task;
     tag_tasks(edit->list, task->layer, task->micro, task->role);
 }
 
 void insert_before(struct edit *edit, struct task *task)
 {
     insert_behind(edit, task);
-    edit->list->cursor = task->prev;
+    edit->list->extra.cursor = task->prev;
 }
 
 struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *lane, const char *name,
                              struct tensor *to, struct tensor *from)
 {
     struct list *list = edit->list;
-    struct task *cursor = list->cursor;
+    struct task *cursor = list->extra.cursor;
     const struct tags tags = list->tags;
     insert_before(edit, task);
     list->tags = tags;
     struct task *copy = add_copy(list, lane, name, to, from);
-    list->cursor = cursor;
+    list->extra.cursor = cursor;
     return copy;
 }
 
@@ -178,8 +178,8 @@ struct task *add_copy_before(struct edit *edit, struct task *task, struct lane *
 static void take_out(struct edit *edit, struct task *task)
 {
     CHECK(task->prev->next == task, "task %s has left the list before", task->name);
-    if (edit->list->cursor == task)
-        edit->list->cursor = task->prev;
+    if (edit->list->extra.cursor == task)
+        edit->list->extra.cursor = task->prev;
     task->prev->next = task->next;
     task->next->prev = task->prev;
 }
@@ -401,19 +401,19 @@ size_t cut_task(struct edit *edit, struct task *task, size_t n, struct task **sl
     CHECK(task->extra.elementwise, "task %s is cut into slices, but is not elementwise", task->name);
     CHECK(n > 0, "task %s is cut into no slices", task->name);
     struct list *list = edit->list;
-    struct task *cursor = list->cursor;
+    struct task *cursor = list->extra.cursor;
     size_t bytes = task->accesses[0].tensor->bytes;
     size_t align = MAX(task->lane->device->alignment, (size_t)ELEMENT_BYTES);
     size_t units = ceil_div(bytes, align); /* slices begin at multiples of `align` bytes */
     n = bytes > READ_WHOLE ? MIN(n, units) : 1;
-    list->cursor = task;
+    list->extra.cursor = task;
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * units / n * align;
         size_t end = (i + 1) * units / n * align;
         slices[i] = repeat_task(edit, task);
         narrow(slices[i], list->pool, begin, MIN(end, bytes));
     }
-    list->cursor = cursor == task ? slices[n - 1] : cursor;
+    list->extra.cursor = cursor == task ? slices[n - 1] : cursor;
     drop_task(edit, task);
     return n;
 }
@@ -435,7 +435,7 @@ struct task **tasks_in_order(const struct list *list, size_t *n)
 {
     struct task **tasks = copy_bytes(list->tasks, list->n * sizeof *tasks);
     *n = list->n;
-    if (list->sentinel)
-        *n = copy_chain(list->sentinel, tasks); /* dropped tasks are in list->tasks still, but not in the chain */
+    if (list->extra.sentinel)
+        *n = copy_chain(list->extra.sentinel, tasks); /* dropped tasks are in list->tasks still, but not in the chain */
     return tasks;
 }

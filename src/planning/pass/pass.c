@@ -72,7 +72,7 @@ static void run_pass(struct pass_runner *runner, const struct pass *pass, struct
     look_before(runner, pass);
     report->pass = pass;
     report->declined = !pass->run(runner->list, runner->costs, runner->facts, report);
-    CHECK(!runner->list->cursor, "pass %s has left its edit open: commit_edit() or undo_edit() it", pass->name);
+    CHECK(!runner->list->extra.cursor, "pass %s has left its edit open: commit_edit() or undo_edit() it", pass->name);
     CHECK(report->reason, "pass %s gives no reason", pass->name);
     if (report->declined || !runner->forecaster)
         return;

@@ -5,7 +5,7 @@
  * budget. */
 static void set_budget(struct device *device, size_t bytes)
 {
-    if (device->described.by_hand && device->max_allocation == device->budget)
+    if (device->extra.described.by_hand && device->max_allocation == device->budget)
         device->max_allocation = bytes;
     device->budget = bytes;
 }
@@ -18,7 +18,7 @@ void set_budgets(struct machine *machine, size_t each, size_t host)
         if (bytes == 0)
             continue;
         set_budget(device, bytes);
-        if (device->described.by_hand)
+        if (device->extra.described.by_hand)
             device->memory = bytes;
     }
 }

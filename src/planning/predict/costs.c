@@ -109,12 +109,12 @@ void links_of(const struct task *task, const struct link *links[2])
     links[0] = NULL;
     links[1] = NULL;
     if (task->lane->kind == LANE_DISK && (is_copy(task) || isnan(task->extra.seconds)))
-        links[0] = task->lane->device->described.disk;
+        links[0] = task->lane->device->extra.described.disk;
     else if (is_copy(task) && copy_target(task)->device != copy_source(task)->device) {
         const struct device *to = copy_target(task)->device;
         const struct device *from = copy_source(task)->device;
-        links[0] = from->described.links[LINK_DOWN]; /* the host has none */
-        links[1] = to->described.links[LINK_UP];
+        links[0] = from->extra.described.links[LINK_DOWN]; /* the host has none */
+        links[1] = to->extra.described.links[LINK_UP];
     }
 }
 
@@ -280,7 +280,7 @@ void apply_what_if_to_list(struct list *list, const char *text)
     }
     for (int i = 0; i < machine->n_links; i++) {
         struct link *link = machine->links[i];
-        if (link == machine->host->described.disk)
+        if (link == machine->host->extra.described.disk)
             continue;
         link->rate *= costs->scale_link;
         link->queue_rate *= costs->scale_link;

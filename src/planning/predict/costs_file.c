@@ -197,7 +197,7 @@ void refuse_if_other_fingerprint(const struct costs *costs, const struct device 
         return;
     if (device->cl)
         device_text(device->cl, CL_DRIVER_VERSION, driver, sizeof driver);
-    if (device->is_logical)
+    if (device->extra.is_logical)
         warn("logical devices share their cores, but the prediction takes each of them for a whole %s", device->name);
     const struct {
         const char *name, *profile, *now;

@@ -8,9 +8,10 @@ static void give_links(struct machine *machine, const struct costs *costs, int i
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++) {
         const struct lane_speed *speed = &costs->speeds[lane_of_direction[direction]];
         if (i % costs->link_share != 0)
-            machine->devices[i].described.links[direction] = machine->devices[i - 1].described.links[direction];
+            machine->devices[i].extra.described.links[direction] =
+                machine->devices[i - 1].extra.described.links[direction];
         else
-            machine->devices[i].described.links[direction] =
+            machine->devices[i].extra.described.links[direction] =
                 add_link(machine, speed->bytes_per_s * costs->scale_link, speed->latency);
     }
 }
@@ -20,7 +21,7 @@ void set_speeds(struct machine *machine, const struct costs *costs)
     const struct lane_speed *disk = &costs->speeds[LANE_DISK];
     drop_links(machine);
     if (disk->bytes_per_s > 0)
-        machine->host->described.disk = add_link(machine, disk->bytes_per_s, disk->latency);
+        machine->host->extra.described.disk = add_link(machine, disk->bytes_per_s, disk->latency);
     for (int i = 0; i < machine->n_devices; i++) {
         if (!costs->measured) /* a profile has measured the copies, with their links */
             give_links(machine, costs, i);

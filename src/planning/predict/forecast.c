@@ -24,9 +24,10 @@ static struct list *new_draft_of(const struct list *list, struct task ***origina
         block[i].n_edges = 0;
         draft->tasks[i] = &block[i];
     }
-    draft->last_origin = list->last_origin;
-    draft->origin_waits = copy_bytes(list->origin_waits, list->n_origin_waits * sizeof *list->origin_waits);
-    draft->n_origin_waits = list->n_origin_waits;
+    draft->extra.last_origin = list->extra.last_origin;
+    draft->extra.origin_waits =
+        copy_bytes(list->extra.origin_waits, list->extra.n_origin_waits * sizeof *list->extra.origin_waits);
+    draft->extra.n_origin_waits = list->extra.n_origin_waits;
     *original = tasks;
     return draft;
 }
@@ -44,7 +45,7 @@ static void note_memory(struct forecast *forecast, struct list *draft)
 {
     const struct machine *machine = draft->pool->machine;
     size_t n_devices = (size_t)machine->n_devices + 1;
-    forecast->peak_total = copy_bytes(draft->peak_total, n_devices * sizeof *forecast->peak_total);
+    forecast->peak_total = copy_bytes(draft->extra.peak_total, n_devices * sizeof *forecast->peak_total);
     forecast->peak_position = allocate(n_devices, sizeof *forecast->peak_position);
     forecast->needed_bytes = allocate(n_devices, sizeof *forecast->needed_bytes);
     for (size_t i = 0; i < n_devices; i++) {
@@ -52,8 +53,8 @@ static void note_memory(struct forecast *forecast, struct list *draft)
         if (forecast->needed_bytes[i] > machine->devices[i].budget)
             forecast->excess_bytes += (double)(forecast->needed_bytes[i] - machine->devices[i].budget);
     }
-    for (size_t i = draft->n_levels; i-- > 0;) {
-        const struct level *level = &draft->levels[i];
+    for (size_t i = draft->extra.n_levels; i-- > 0;) {
+        const struct level *level = &draft->extra.levels[i];
         if (level->bytes == forecast->peak_total[level->device])
             forecast->peak_position[level->device] = (size_t)level->position;
     }

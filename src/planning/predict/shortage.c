@@ -21,7 +21,7 @@ void raise_budgets(struct machine *machine, const struct forecast *forecast)
         most = MAX(most, forecast->needed_bytes[i]);
     for (int i = 0; i <= machine->n_devices; i++) {
         struct device *device = &machine->devices[i];
-        bool has_own = device->described.by_hand || device->is_host;
+        bool has_own = device->extra.described.by_hand || device->is_host;
         raise_budget(device, has_own ? forecast->needed_bytes[device->index] : most);
     }
 }
@@ -40,7 +40,7 @@ static void raise_for_other_lists(struct machine *machine, const struct trainer 
 /* The owner of the budget, as the user names it. */
 static const char *owner_of(const struct device *device)
 {
-    if (device->described.by_hand)
+    if (device->extra.described.by_hand)
         return device->id;
     return device->is_host ? "the host" : "each device";
 }
@@ -55,7 +55,8 @@ _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct dev
         raise_for_other_lists(machine, facts->trainer);
     for (int i = 0; i <= machine->n_devices; i++) {
         const struct device *device = &machine->devices[i];
-        if (device->budget == before[device->index].budget || (first && !device->described.by_hand && !device->is_host))
+        if (device->budget == before[device->index].budget ||
+            (first && !device->extra.described.by_hand && !device->is_host))
             continue;
         append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", device->budget,
                     format_bytes(text, (double)device->budget), owner_of(device));
@@ -69,7 +70,7 @@ _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct dev
         verdict = format_string("enough would be %s", enough);
     else
         verdict = format_string("%s are needed, or more if a pass then chooses anew", enough);
-    if (first->described.by_hand)
+    if (first->extra.described.by_hand)
         advice = format_string("raise memory= or %s, or use smaller tensors", raised);
     else
         advice = format_string("raise %s, or use %s", raised, ways_to_make_room(first->is_host));

@@ -169,7 +169,7 @@ void print_simulation(FILE *out, const struct simulation *simulation, const stru
     print_lane_use(out, "lane, simulated", lanes);
     fputc('\n', out);
     for (int i = 0; i <= machine->n_devices; i++)
-        print_peak(out, &machine->devices[i], simulation->list->peak_total[i], trace_peak(&trace->memory_use[i]));
+        print_peak(out, &machine->devices[i], simulation->list->extra.peak_total[i], trace_peak(&trace->memory_use[i]));
     print_top(out, path, PATH_MS);
     free_table(path);
     json_decref(lanes);

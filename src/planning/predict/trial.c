@@ -268,7 +268,7 @@ struct costs *measure_costs(struct trainer *trainer)
     costs->speeds[LANE_UPLOAD] = measure_link(device, LANE_UPLOAD);
     costs->speeds[LANE_DOWNLOAD] = measure_link(device, LANE_DOWNLOAD);
     for (int i = 0; i < MEM_CLASSES; i++)
-        costs->peak_memory[i] = (double)trainer->train_list->peak[0][i];
+        costs->peak_memory[i] = (double)trainer->train_list->extra.peak[0][i];
     return costs;
 }
 

@@ -385,12 +385,13 @@ static struct problem *verify_accesses(const struct list *list)
 static struct problem *verify_after(const struct list *list)
 {
     struct problem *problem = NULL;
-    int *earliest = allocate(list->last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
-    fill_none(earliest, list->last_origin + 1);
+    int *earliest =
+        allocate(list->extra.last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
+    fill_none(earliest, list->extra.last_origin + 1);
     for (size_t i = list->n; i-- > 0;)
         earliest[list->tasks[i]->extra.origin] = (int)i;
-    for (size_t i = 0; i < list->n_origin_waits && !problem; i++) {
-        const struct origin_wait *said = &list->origin_waits[i];
+    for (size_t i = 0; i < list->extra.n_origin_waits && !problem; i++) {
+        const struct origin_wait *said = &list->extra.origin_waits[i];
         int waits = earliest[said->consumer], first = earliest[said->producer];
         if (waits != NONE && !said->previous && (first == NONE || first > waits))
             problem = new_problem(EXIT_FAILED, "task %d %s comes before all that after= tells it to wait for", waits,

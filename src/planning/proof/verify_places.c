@@ -75,7 +75,7 @@ struct problem *verify_devices(const struct list *list)
         const struct task *task = list->tasks[i];
         const struct device *device = task->lane->device;
         /* An update that a pass moved to the host in a step file may still name tensors of the device. */
-        bool moved = device->is_host && device->described.by_hand && task->role == ROLE_UPDATE;
+        bool moved = device->is_host && device->extra.described.by_hand && task->role == ROLE_UPDATE;
         if (is_copy(task) || writes_side_word(task) || moved)
             continue;
         for (int k = 0; k < task->n_accesses; k++) {

@@ -17,7 +17,7 @@ PRINTF_LIKE(3, 4) static void add_text(char *out, size_t size, const char *forma
 /* "512x1024", or in a step file the name. */
 static void add_shape(char *out, size_t size, const struct tensor *tensor)
 {
-    if (tensor->device->described.by_hand) {
+    if (tensor->device->extra.described.by_hand) {
         add_text(out, size, "%s", tensor->name);
         return;
     }

@@ -415,8 +415,8 @@ static void send_message(const struct broadcast *broadcast, struct edit *edit, c
         struct message_part part = part_in_slice(broadcast, message, nth);
         if (part.begin >= part.end)
             continue;
-        broadcast->list->last_message++;
-        part.number = broadcast->list->last_message;
+        broadcast->list->extra.last_message++;
+        part.number = broadcast->list->extra.last_message;
         send_on(broadcast, edit, &part, SOURCE, tensor_of_part(broadcast, message->source, &part));
     }
     for (size_t h = 0; h < message->n; h++)

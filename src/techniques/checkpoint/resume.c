@@ -219,7 +219,7 @@ struct checkpoint *new_checkpoint(const struct trainer *trainer, uint32_t step)
     checkpoint->step = step;
     checkpoint->run_id = record_of(trainer)->run_id;
     checkpoint->session = record_of(trainer)->session;
-    checkpoint->samples = ((int64_t)step + trainer->batches_ahead) * trainer->batch;
+    checkpoint->samples = ((int64_t)step + trainer->extra.batches_ahead) * trainer->batch;
     checkpoint->data = hash_data(trainer);
     checkpoint->vector = vector_width(trainer->machine);
     checkpoint->tokenizer = tokenizer_to_text(trainer->data ? &trainer->data->tokenizer : NULL);

@@ -235,7 +235,7 @@ static struct device *host_of(const struct update_mover *mover) { return mover->
 static struct task *maker_of(const struct update_mover *mover, const struct tensor *tensor, const struct task *update)
 {
     int at = last_write_before(mover->uses, tensor, (int)update->index);
-    return at == NONE ? mover->list->sentinel : mover->list->tasks[at];
+    return at == NONE ? mover->list->extra.sentinel : mover->list->tasks[at];
 }
 
 /* The host's tensor shares bytes with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the device's

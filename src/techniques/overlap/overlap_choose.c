@@ -133,7 +133,7 @@ static void measure_serial(struct update_survey *survey)
     side_byte side[MOST_BUCKETS];
     memset(side, ON_CPU, sizeof side);
     struct edit *edit = move_to_sides(survey, side);
-    for (const struct task *task = list->sentinel->next; task != list->sentinel; task = task->next)
+    for (const struct task *task = list->extra.sentinel->next; task != list->extra.sentinel; task = task->next)
         survey->serial += seconds_of(survey, task);
     undo_edit(edit);
 }

@@ -360,7 +360,7 @@ static void list_on_both_sides(struct update_mover *mover, struct local_rule *ru
     chooser->drawn = rule->drawn;
     chooser->draw_seed = rule->draw_seed;
     add_chooser(rule, chooser);
-    list->restore_state = return_state;
+    list->extra.restore_state = return_state;
 }
 
 void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *rule, size_t n_fixed,

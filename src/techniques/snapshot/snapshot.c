@@ -232,7 +232,7 @@ static void add_commit(const struct snapshot_rewrite *rewrite)
     task->extra.slot.aside = true;
     task->extra.slot.returns = true;
     if (rewrite->by_hand)
-        task->extra.seconds = host->described.disk ? host->described.disk->latency : 0;
+        task->extra.seconds = host->extra.described.disk ? host->extra.described.disk->latency : 0;
 }
 
 size_t store_all(struct snapshot_rewrite *rewrite)

@@ -130,7 +130,7 @@ static void report_times(void *argument, const struct simulation *simulation)
     struct outcome first = outcome_at(simulation, options->every);
     struct store_seconds needed = sum_seconds(simulation);
     add_commits(options, simulation, json_object_get(report->fields, "commits"), dropped);
-    if (needed.disk > 0 && (!times_report->costs || simulation->list->pool->machine->host->described.disk))
+    if (needed.disk > 0 && (!times_report->costs || simulation->list->pool->machine->host->extra.described.disk))
         report_fact(report, format_string("the disk needs %.3f ms for them", 1e3 * needed.disk));
     else
         report_fact(report, copy_string("no link disk says how fast the disk is, so it counts as if it took no time"));

@@ -171,9 +171,10 @@ static void show_commits(struct trainer *trainer)
     struct commit_times *commits;
     size_t n = take_commits(trainer, &commits);
     for (size_t i = 0; i < n; i++)
-        write_log(trainer->log, json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
-                                          1e-6 * (double)(commits[i].recoverable - run_begin_ns(trainer)), "durable_ms",
-                                          1e-6 * (double)(commits[i].durable - run_begin_ns(trainer))));
+        write_log(trainer->extra.log,
+                  json_pack("{s:i, s:f, s:f}", "snapshot", (int)commits[i].step, "written_ms",
+                            1e-6 * (double)(commits[i].recoverable - run_begin_ns(trainer)), "durable_ms",
+                            1e-6 * (double)(commits[i].durable - run_begin_ns(trainer))));
     free(commits);
 }
 

@@ -372,7 +372,7 @@ static void make_tensors(const struct rewrite *rewrite, struct fate *fate)
  * task that made the gap's tensor. */
 static void insert_for(const struct rewrite *rewrite, int position, const struct gap *gap)
 {
-    insert_behind(rewrite->edit, position == NONE ? rewrite->list->sentinel : rewrite->uses->tasks[position]);
+    insert_behind(rewrite->edit, position == NONE ? rewrite->list->extra.sentinel : rewrite->uses->tasks[position]);
     tag_tasks(rewrite->list, gap->maker->layer, gap->maker->micro, ROLE_SWAP);
 }
 

@@ -69,7 +69,7 @@ static struct timing time_runs(struct bench *bench, run_once *run, void *context
     double *share = allocate(n, sizeof *share);
     double last = 0; /* how long the last stretch worked */
     /* The devices that work at the same time; the probe runs on one. */
-    int n_alike = device->is_cpu || device->is_logical ? 1 : bench->machine->n_devices;
+    int n_alike = device->is_cpu || device->extra.is_logical ? 1 : bench->machine->n_devices;
     uint32_t number = WARM_UP;
     for (uint32_t i = 1; i <= WARM_UP; i++)
         run(context, i);

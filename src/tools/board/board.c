@@ -49,7 +49,7 @@ static void look_at_board(void *context, const struct simulation *simulation)
     char before[2][32], now[2][32];
     board->now = (struct figures){.period = simulation->period};
     for (int d = 0; d <= list->pool->machine->n_devices; d++)
-        board->now.peak = MAX(board->now.peak, list->peak_total[d]);
+        board->now.peak = MAX(board->now.peak, list->extra.peak_total[d]);
     if (!board->values) { /* for the first time */
         board->written = board->now;
         board->values = hash_values(board->list);

@@ -198,8 +198,8 @@ static void compare_file(struct checker *checker, struct settings *settings, con
     settings->warmup = 0;
     settings->clip = 0;
     checker->trainer = new_trainer_for(settings, &config, NULL, LIST_TRAIN | KEEP_LOGITS);
-    checker->trainer->fixed_tokens = tokens;
-    checker->trainer->fixed_targets = targets;
+    checker->trainer->extra.fixed_tokens = tokens;
+    checker->trainer->extra.fixed_targets = targets;
     init_from_file(checker->trainer->model, path);
     train_and_compare(checker, steps);
     free_trainer(checker->trainer);

@@ -33,7 +33,7 @@ static void learn_budget(struct device_facts *facts)
 {
     struct machine *machine = open_machine(&(struct machine_options){.devices = facts->id, .profiling = true});
     facts->budget = machine->devices[0].budget;
-    facts->timer_valid = machine->devices[0].clock.valid;
+    facts->timer_valid = machine->devices[0].extra.clock.valid;
     close_machine(machine);
 }
 

@@ -64,7 +64,7 @@ static bool find_writer(const struct list *list, const struct tensor *tensor, si
     return false;
 }
 
-/* Finds, of the tensors of that name that tasks of that layer use (NONE: of all layers), the one that is written last. */
+/* Finds, of the tensors of that name that tasks of that layer use (NONE: of any), the one that is written last. */
 static struct dump_target find_target(const struct list *list, const char *name, int layer)
 {
     struct dump_target target = {NULL, 0};

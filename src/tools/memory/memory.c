@@ -62,7 +62,7 @@ static double bytes_of(const struct strategy *strategy, int class, size_t planne
 static bool hold_the_same(const struct list *list, int first, int second)
 {
     for (int k = 0; k < MEM_CLASSES; k++)
-        if (list->peak[first][k] >> 20 != list->peak[second][k] >> 20)
+        if (list->extra.peak[first][k] >> 20 != list->extra.peak[second][k] >> 20)
             return false;
     return true;
 }
@@ -81,7 +81,7 @@ static double most_together(const struct strategy *strategy, int device)
 {
     const struct list *list = strategy->trainer->train_list;
     double most = 0;
-    for (const struct level *level = list->levels; level < list->levels + list->n_levels; level++) {
+    for (const struct level *level = list->extra.levels; level < list->extra.levels + list->extra.n_levels; level++) {
         double bytes = 0;
         if (level->device != device)
             continue;
@@ -150,7 +150,7 @@ static struct device_bytes count_device_bytes(const struct strategy *strategy, i
     struct device_bytes bytes = {.together = most_together(strategy, nth),
                                  .budget = (double)budget_of(strategy, device)};
     for (int k = 0; k < MEM_CLASSES; k++)
-        bytes.peak[k] = bytes_of(strategy, k, list->peak[nth][k]);
+        bytes.peak[k] = bytes_of(strategy, k, list->extra.peak[nth][k]);
     if (!device->is_host)
         bytes.formula = formula_bytes(strategy, nth);
     bytes.needed = bytes.together;

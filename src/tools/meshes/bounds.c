@@ -134,8 +134,8 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
         sketch->units[unit[tensor->held_from]].tape_bytes += (double)tensor->bytes;
         tapes += (double)tensor->bytes;
     }
-    for (size_t i = 0; i < trainer->train_list->n_levels; i++) {
-        const struct level *level = &trainer->train_list->levels[i];
+    for (size_t i = 0; i < trainer->train_list->extra.n_levels; i++) {
+        const struct level *level = &trainer->train_list->extra.levels[i];
         /* Buffers are left out: one for gradients that several micro-batches add to is there from the first one on. */
         size_t held = level->of_class[MEM_ACTIVATIONS] + level->of_class[MEM_WORK];
         if (level->device == 0 && level->position >= backward && unit[level->position] >= trainer->config.layers)

@@ -15,9 +15,9 @@ static const struct usage usage = {
 enum exit_code run_sample(int argc, char **argv)
 {
     struct settings *settings = parse_settings(&usage, argc, argv);
-    if (!settings->from)
+    if (!settings->sample.from)
         fail(EXIT_USAGE, "sample needs --from DIR or --from FILE, a model that `yard train --save DIR` wrote");
-    settings->source = open_source(settings->from, given_heads());
+    settings->source = open_source(settings->sample.from, given_heads());
     struct config config = settings->source.config;
     expect_heads(&config, settings->source.path);
     settings->seq_len = config.seq_len;
@@ -26,7 +26,7 @@ enum exit_code run_sample(int argc, char **argv)
     init_from_source(trainer->model, &settings->source);
     if (settings->source.checkpoint) /* the values of a model's file were looked at while they were read */
         refuse_if_not_finite(trainer->model, settings->source.path);
-    sample_text(trainer, settings->prompt, settings->count);
+    sample_text(trainer, settings->sample.prompt, settings->sample.count);
     free_trainer(trainer);
     close_source(&settings->source);
     return EXIT_OK;

@@ -29,7 +29,7 @@ unsigned vector_width(const struct machine *machine)
 char *describe_machine(const struct machine *machine)
 {
     const struct device *device = &machine->devices[0], *last = &machine->devices[machine->n_devices - 1];
-    const char *shared = device->is_logical ? ", shared: the devices take turns" : "";
+    const char *shared = device->extra.is_logical ? ", shared: the devices take turns" : "";
     unsigned used = count_cores(machine), width = vector_width(machine);
     char *text = NULL;
     if (machine->n_devices == 1)

@@ -57,7 +57,7 @@ static void free_machine(struct machine *machine)
             CL(clReleaseContext(context->cl));
     }
     for (int i = 0; i < machine->n_devices; i++)
-        if (machine->devices[i].cl && machine->devices[i].cl != machine->devices[i].root)
+        if (machine->devices[i].cl && machine->devices[i].cl != machine->devices[i].extra.root)
             CL(clReleaseDevice(machine->devices[i].cl));
     drop_links(machine);
     for (int i = 0; i < machine->n_lanes; i++)

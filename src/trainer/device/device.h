@@ -105,14 +105,7 @@ struct device {
 
     struct kernel_shape shape;
 
-    /* ---- what is told of it ---- */
-
-    bool is_logical;   /* it is a logical device, which shares its cores with others */
-    cl_device_id root; /* the device that a sub-device was cut from, else the same as cl */
-    bool limited;      /* a limit of this process leaves it less memory than there is */
-    struct quirks quirks;
-    struct device_clock clock;
-    struct description described;
+    struct device_extra extra; /* device_facts.h */
 };
 
 struct machine {

@@ -24,7 +24,7 @@ static void calibrate_clock(struct device *device)
 {
     int64_t best = INT64_MAX;
     cl_mem byte;
-    device->clock.step = device_number(device->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
+    device->extra.clock.step = device_number(device->cl, CL_DEVICE_PROFILING_TIMER_RESOLUTION);
     CL_MAKE(err, byte = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, 1, NULL, &err));
     bool valid = true;
     for (int try = 0; try < TRIES && valid; try++) {
@@ -39,8 +39,8 @@ static void calibrate_clock(struct device *device)
     }
     if (best >= 0 && best < SLACK_NS) /* it is the same clock: the difference is only the wake-up time */
         best = 0;
-    device->clock.offset = best;
-    device->clock.valid = valid;
+    device->extra.clock.offset = best;
+    device->extra.clock.valid = valid;
     CL(clReleaseMemObject(byte));
 }
 
@@ -56,15 +56,15 @@ enum time_source event_times(const struct device *device, cl_event event, uint64
                              struct command_times *times)
 {
     cl_ulong began = 0, ended = 0; /* on the device's clock */
-    uint64_t offset = (uint64_t)device->clock.offset;
+    uint64_t offset = (uint64_t)device->extra.clock.offset;
     times->start = times->queued;
     times->end = times->seen;
-    if (!device->clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
+    if (!device->extra.clock.valid || !read_event_time(event, CL_PROFILING_COMMAND_START, &began) ||
         !read_event_time(event, CL_PROFILING_COMMAND_END, &ended))
         return TIMES_MISSING;
     if (began > ended || began + offset + SLACK_NS < times->queued || ended + offset > times->seen + SLACK_NS)
         return TIMES_MISSING;
-    bool stepped_back = began + device->clock.step < *driver_end;
+    bool stepped_back = began + device->extra.clock.step < *driver_end;
     if (stepped_back)
         began = *driver_end;
     *driver_end = MAX(*driver_end, ended);

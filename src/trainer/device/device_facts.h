@@ -85,6 +85,16 @@ struct description {
     struct link *disk;              /* the host's: the link that copies on its disk lanes share, or NULL */
 };
 
+/* What drivers and files tell of a device, beside the fields that it has in device.h.  A first reading skips it. */
+struct device_extra {
+    bool is_logical;   /* it is a logical device, which shares its cores with others */
+    cl_device_id root; /* the device that a sub-device was cut from, else the same as the device's `cl` */
+    bool limited;      /* a limit of this process leaves it less memory than there is */
+    struct quirks quirks;
+    struct device_clock clock;
+    struct description described;
+};
+
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 /* What open_machine() is asked for. */

@@ -45,7 +45,7 @@ static cl_program build_program(struct device *device, const char *file)
     char *options = format_string(
         "-cl-std=CL1.2 -w -D VEC=%u -D WG=%u -D ROWS=%u -D COLS=%u -D ON_CPU=%d%s %s", device->shape.vector,
         device->shape.work_group, device->shape.tile_rows, device->shape.tile_vectors, device->is_cpu,
-        device->quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
+        device->extra.quirks.correct_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra ? extra : "");
     struct cache_entry entry = make_cache_entry(device, options, text);
     cl_program program = load_program(device, &entry, options);
     if (!program) {

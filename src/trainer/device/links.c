@@ -17,9 +17,9 @@ void drop_links(struct machine *machine)
     for (int i = 0; i < machine->n_links; i++)
         free(machine->links[i]);
     for (int i = 0; i <= machine->n_devices; i++) {
-        machine->devices[i].described.links[LINK_UP] = NULL;
-        machine->devices[i].described.links[LINK_DOWN] = NULL;
+        machine->devices[i].extra.described.links[LINK_UP] = NULL;
+        machine->devices[i].extra.described.links[LINK_DOWN] = NULL;
     }
-    machine->host->described.disk = NULL;
+    machine->host->extra.described.disk = NULL;
     machine->n_links = 0;
 }

@@ -12,7 +12,7 @@ static bool can_share(const struct device *a, const struct device *b)
 {
     if (platform_of(a) != platform_of(b))
         return false;
-    return a->root == b->root || (a->is_cpu && b->is_cpu);
+    return a->extra.root == b->extra.root || (a->is_cpu && b->is_cpu);
 }
 
 /* Makes a context for the device and for those after it that can share buffers with it. */
@@ -45,7 +45,7 @@ static void add_host_device(struct machine *machine)
     bool limited;
     size_t memory = host_memory(&limited);
     struct device *host = set_up_device(machine, machine->n_devices, "host", memory);
-    host->limited = limited;
+    host->extra.limited = limited;
     host->uses_ram = true;
     host->units = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     host->alignment = HOST_ALIGNMENT;

@@ -34,7 +34,7 @@ const struct link *link_of_lanes(const struct device *device, enum lane_kind kin
 {
     if (kind == LANE_COMPUTE)
         return NULL;
-    return kind == LANE_UPLOAD ? device->described.links[LINK_UP] : device->described.links[LINK_DOWN];
+    return kind == LANE_UPLOAD ? device->extra.described.links[LINK_UP] : device->extra.described.links[LINK_DOWN];
 }
 
 struct lane *lane_for(struct machine *machine, struct device *device, enum lane_kind kind, const char *purpose)

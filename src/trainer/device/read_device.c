@@ -64,7 +64,7 @@ static void read_memory(struct device *device)
     device->uses_ram = device->is_cpu || device_number(device->cl, CL_DEVICE_HOST_UNIFIED_MEMORY);
     size_t most = SIZE_MAX;
     if (device->uses_ram) /* a driver may say that an integrated GPU has all of the host's memory */
-        most = host_memory(&device->limited) / 4 * 3;
+        most = host_memory(&device->extra.limited) / 4 * 3;
     if (device->is_cpu) /* what drivers say of a CPU's memory changes from run to run */
         device->memory = most;
     else
@@ -102,10 +102,10 @@ static void read_device(struct device *device, unsigned vector)
     device_text(device->cl, CL_DEVICE_NAME, device->name, sizeof device->name);
     device->is_cpu = device_number(device->cl, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
     device->units = (unsigned)device_number(device->cl, CL_DEVICE_MAX_COMPUTE_UNITS);
-    device->quirks.correct_divide =
+    device->extra.quirks.correct_divide =
         device_number(device->cl, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    device->quirks.needs_waiter = is_pocl(platform_of(device)) && begins_with(device->name, "basic-");
-    device->quirks.short_loops = begins_with(device->name, "llvmpipe");
+    device->extra.quirks.needs_waiter = is_pocl(platform_of(device)) && begins_with(device->name, "basic-");
+    device->extra.quirks.short_loops = begins_with(device->name, "llvmpipe");
     read_memory(device);
     choose_shapes(device, vector);
 }
@@ -118,7 +118,7 @@ struct device *add_device(struct machine *machine, cl_device_id id, cl_device_id
     device->index = machine->n_devices;
     machine->n_devices++;
     device->cl = id;
-    device->root = root;
+    device->extra.root = root;
     read_device(device, machine->options.vector);
     return device;
 }

@@ -126,9 +126,9 @@ static void add_shares(struct machine *machine, const struct selection *selectio
     unsigned shares = MAX(selection->shares, 1);
     for (unsigned i = 0; i < shares; i++) {
         struct device *device = add_device(machine, root, root);
-        device->is_logical = selection->shares > 0;
+        device->extra.is_logical = selection->shares > 0;
         device->memory /= shares;
-        snprintf(device->id, sizeof device->id, device->is_logical ? "%u:%ux%u.%u" : "%u:%u", selection->platform,
+        snprintf(device->id, sizeof device->id, device->extra.is_logical ? "%u:%ux%u.%u" : "%u:%u", selection->platform,
                  selection->device, shares, i);
     }
 }
@@ -138,7 +138,7 @@ static void add_selection(struct machine *machine, const struct selection *selec
 {
     cl_device_id root = find_device(selection);
     for (int i = 0; i < machine->n_devices; i++)
-        if (machine->devices[i].root == root)
+        if (machine->devices[i].extra.root == root)
             fail(EXIT_USAGE,
                  "-d names device %u:%u twice, but it has its compute units only once: cut the device with /n, or "
                  "share it with xN",

@@ -23,7 +23,7 @@ const char *format_budget(char out[128], const struct device *device)
     bool is_default = device->budget == default_budget(device);
     format_bytes(budget, (double)device->budget);
     format_bytes(all, (double)device->memory);
-    if (device->limited && is_default)
+    if (device->extra.limited && is_default)
         snprintf(out, 128, "%s, all that the memory limit of this process leaves (of a container, a job or ulimit)",
                  budget);
     else if (is_default && device->budget < device->memory)
@@ -33,7 +33,7 @@ const char *format_budget(char out[128], const struct device *device)
     return out;
 }
 
-size_t guard_bytes(const struct device *device) { return device->described.by_hand ? 0 : GUARD_BYTES; }
+size_t guard_bytes(const struct device *device) { return device->extra.described.by_hand ? 0 : GUARD_BYTES; }
 
 size_t slab_limit(const struct device *device)
 {

@@ -18,15 +18,15 @@ void add_broadcast(struct list *list, const char *name, struct tensor *const *ta
                    const char *purpose)
 {
     struct tensor *staged = NULL; /* the bytes on the host, if one of the copies goes through it */
-    list->last_message++;
-    list->message = list->last_message;
+    list->extra.last_message++;
+    list->extra.message = list->extra.last_message;
     for (int i = 0; i < n; i++) {
         bool direct = targets[i]->device->context == source->device->context;
         if (!direct && !staged)
             staged = add_download(list, name, source, purpose);
         add_copy_for(list, name, targets[i], direct ? source : staged, purpose);
     }
-    list->message = 0;
+    list->extra.message = 0;
 }
 
 void add_move(struct list *list, const char *name, struct tensor *to, struct tensor *from, const char *purpose)

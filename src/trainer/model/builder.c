@@ -9,7 +9,7 @@ static void check_loops(const struct device *device, int channels, int tokens)
 {
     size_t parts = ceil_div((size_t)channels, (size_t)device->shape.work_group * device->shape.vector);
     size_t most = SHORT_LOOPS / 4 / parts;
-    if (device->quirks.short_loops && (size_t)tokens > most)
+    if (device->extra.quirks.short_loops && (size_t)tokens > most)
         fail(EXIT_USAGE,
              "device %s, %s, ends a kernel's loops after %d rounds: a micro-batch may have %zu tokens there, "
              "not %d; use %s, or another driver",

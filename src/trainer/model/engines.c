@@ -5,7 +5,7 @@ enum { CLBLAST_ITEMS = 64 }; /* work-items of a work-group of CLBlast's */
 
 bool has_own_products(const struct device *device)
 {
-    return !device->quirks.short_loops &&
+    return !device->extra.quirks.short_loops &&
            (device->is_cpu || device->shape.most_items < CLBLAST_ITEMS || device->shape.forced);
 }
 
@@ -16,7 +16,7 @@ enum gemm_engine choose_engine(const struct device *device, enum gemm_engine wan
         engine = device->shape.one_item ? GEMM_OWN : GEMM_CLBLAST;
     if (engine == GEMM_OWN && !has_own_products(device)) {
         const char *why = "is a GPU, where --gemm own computes one work-item at a time";
-        if (device->quirks.short_loops)
+        if (device->extra.quirks.short_loops)
             why = "ends a kernel's loops too soon for --gemm own";
         fail(EXIT_USAGE, "device %s, %s, %s: use --gemm clblast", device->id, device->name, why);
     }

@@ -68,7 +68,7 @@ static void free_running(struct list *list)
 static void refuse_if_devices_need_waiters(const struct machine *machine)
 {
     for (int i = 0; i < machine->n_devices; i++)
-        if (machine->devices[i].quirks.needs_waiter && !execution.serial)
+        if (machine->devices[i].extra.quirks.needs_waiter && !execution.serial)
             fail(EXIT_USAGE,
                  "device %s, %s, runs a command only when somebody waits for it, so lanes would wait for each other "
                  "for ever: add --serial, or leave POCL_DEVICES out",

@@ -114,7 +114,7 @@ extern struct execution execution;
 void drain(struct list *list);
 
 /* drain(), but without waiting for tasks that stand aside, whose bytes are still on their way to the disk.  Both bring
- * back state that tasks have left elsewhere (list->restore_state). */
+ * back state that tasks have left elsewhere (list->extra.restore_state). */
 void drain_except_disk(struct list *list);
 
 /* Waits until all instances up to that iteration on the compute lanes, and those on the task's lane, have ended, and

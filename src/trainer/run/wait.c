@@ -113,8 +113,8 @@ void drain_except_disk(struct list *list)
     retire_all(list);
     wait_for_threads(list->pool->machine, TASK_THREAD);
     wait_for_threads(list->pool->machine, FORWARDER);
-    if (list->restore_state)
-        list->restore_state(list);
+    if (list->extra.restore_state)
+        list->extra.restore_state(list);
     if (execution.watch)
         execution.watch(NULL);
 }

@@ -14,6 +14,15 @@
 #include "trainer/data/data.h"
 #include "usage.h"
 
+/* The options of yard sample. */
+struct sample_options {
+    const char *from;   /* a path */
+    const char *prompt; /* a text */
+    int count;          /* tokens to sample */
+    int top_k;          /* among how many tokens; 0: all */
+    double temperature; /* 0: always the likeliest token */
+};
+
 struct settings {
     /* The first fields are the values of options of the same names; `yard NAME --help` tells what each means.  A text
      * is NULL if there is none. */
@@ -51,23 +60,15 @@ struct settings {
     int save_every;         /* in steps; 0: only at the end */
     int sample_length;      /* tokens of the sample after the training; 0: none */
 
-    /* ---- yard sample ---- */
+    struct sample_options sample;
 
-    const char *from;   /* a path */
-    const char *prompt; /* a text */
-    int count;          /* tokens to sample */
-    int top_k;          /* among how many tokens; 0: all */
-    double temperature; /* 0: always the likeliest token */
-
-    /* ---- what follows from options ---- */
-
+    /* what follows from options */
     const struct turn_order *turn_order; /* what `pipeline` names */
     const char *file;     /* the first word that is no option, where the command takes a file; NULL: there is none */
     int n_files;          /* how many words are no options */
     struct source source; /* what the run that goes on, --init or --from begins with; path NULL: nothing */
     const struct resumed_run *resumed; /* the run that this one resumes, or NULL */
     bool trains;                       /* the command is yard train */
-
     struct demands demands;
 };
 

@@ -13,14 +13,14 @@ struct task *add_task(struct list *list, struct lane *lane, const char *name)
 {
     CHECK(lane != NULL, "task %s has no lane", name);
     struct task *task = append_task(list);
-    list->last_origin++;
-    task->extra.origin = list->last_origin;
+    list->extra.last_origin++;
+    task->extra.origin = list->extra.last_origin;
     snprintf(task->name, sizeof task->name, "%s", name); /* a name of a step file, with what a pass adds, is cut */
     task->lane = lane;
     task->layer = list->tags.layer;
     task->micro = list->tags.micro;
     task->role = list->tags.role;
-    task->extra.message = list->message;
+    task->extra.message = list->extra.message;
     task->extra.seconds = NAN;
     task->extra.on_host.seconds = NAN;
     task->extra.when.every = 1;

@@ -22,30 +22,31 @@ static bool comes_before(const void *item, const void *key)
     return BY(a->previous, b->previous, COMPARE(a->producer, b->producer)) < 0;
 }
 
-/* Fills in the wait of the consumer for the producer.  Returns its index in list->origin_waits, or, if it is not there,
- * the index at which it belongs. */
+/* Fills in the wait of the consumer for the producer.  Returns its index in list->extra.origin_waits, or, if it is not
+ * there, the index at which it belongs. */
 static size_t find_origin_wait(const struct list *list, const struct task *consumer, const struct task *producer,
                                enum step_waited which, struct origin_wait *wait)
 {
     *wait = (struct origin_wait){
         .producer = producer->extra.origin, .consumer = consumer->extra.origin, .previous = which == STEP_BEFORE};
-    return lower_bound(wait, list->origin_waits, list->n_origin_waits, sizeof *list->origin_waits, comes_before);
+    return lower_bound(wait, list->extra.origin_waits, list->extra.n_origin_waits, sizeof *list->extra.origin_waits,
+                       comes_before);
 }
 
 void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
     struct origin_wait new;
     size_t i = find_origin_wait(list, consumer, producer, which, &new);
-    list->origin_waits =
-        insert_item(list->origin_waits, &list->n_origin_waits, &list->cap_origin_waits, i, sizeof *list->origin_waits);
-    list->origin_waits[i] = new;
+    list->extra.origin_waits = insert_item(list->extra.origin_waits, &list->extra.n_origin_waits,
+                                           &list->extra.cap_origin_waits, i, sizeof *list->extra.origin_waits);
+    list->extra.origin_waits[i] = new;
 }
 
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which)
 {
     struct origin_wait sought;
     size_t i = find_origin_wait(list, consumer, producer, which, &sought);
-    return i < list->n_origin_waits && !comes_before(&sought, &list->origin_waits[i]);
+    return i < list->extra.n_origin_waits && !comes_before(&sought, &list->extra.origin_waits[i]);
 }
 
 /* The tasks of each origin, the last of the list first. */
@@ -56,9 +57,9 @@ struct origins {
 
 static struct origins make_origins(const struct list *list)
 {
-    struct origins origins = {.last = allocate(list->last_origin + 1, sizeof *origins.last),
+    struct origins origins = {.last = allocate(list->extra.last_origin + 1, sizeof *origins.last),
                               .before = allocate(list->n, sizeof *origins.before)};
-    fill_none(origins.last, list->last_origin + 1);
+    fill_none(origins.last, list->extra.last_origin + 1);
     for (size_t i = 0; i < list->n; i++) {
         int *last = &origins.last[list->tasks[i]->extra.origin];
         origins.before[i] = *last;
@@ -99,8 +100,8 @@ static void add_waits_of_origin(struct listed_waits *all, const struct origins *
 static void add_listed_waits(struct listed_waits *all, const struct list *list)
 {
     struct origins origins = make_origins(list);
-    for (size_t i = 0; i < list->n_origin_waits; i++)
-        add_waits_of_origin(all, &origins, &list->origin_waits[i]);
+    for (size_t i = 0; i < list->extra.n_origin_waits; i++)
+        add_waits_of_origin(all, &origins, &list->extra.origin_waits[i]);
     free(origins.last);
     free(origins.before);
 }

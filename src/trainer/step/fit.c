@@ -16,7 +16,7 @@ size_t arena_bytes(const struct arena *arena)
 /* What the user would set to give the device a larger budget. */
 static const char *budget_option(const struct device *device)
 {
-    if (device->limited && device->budget == default_budget(device))
+    if (device->extra.limited && device->budget == default_budget(device))
         return "limit";
     return device->is_host ? "--host-mem" : "--device-mem";
 }
@@ -46,7 +46,7 @@ static char *advice_on_piece(const struct task *task, const struct tensor *tenso
 static char *advice_on_room(const struct device *device, const struct task *task, const struct tensor *tensor,
                             enum limit limit)
 {
-    if (device->described.by_hand)
+    if (device->extra.described.by_hand)
         return format_string("smaller tensors, or a larger memory= or %s", budget_option(device));
     if (limit == LIMIT_OF_SLAB)
         return advice_on_piece(task, tensor);

@@ -44,28 +44,28 @@ static struct holding *collect_holdings(const struct list *list, size_t *n_all)
 /* Returns the index of the level. */
 static size_t add_level(struct list *list, struct level level)
 {
-    GROW(list->levels, list->cap_levels, list->n_levels + 1);
-    list->levels[list->n_levels] = level;
-    list->n_levels++;
-    return list->n_levels - 1;
+    GROW(list->extra.levels, list->extra.cap_levels, list->extra.n_levels + 1);
+    list->extra.levels[list->extra.n_levels] = level;
+    list->extra.n_levels++;
+    return list->extra.n_levels - 1;
 }
 
 /* The level of a device that begins at that position.  *last: the index of its last one so far, which may be this. */
 static struct level *level_at(struct list *list, size_t *last, int position)
 {
-    struct level level = list->levels[*last];
+    struct level level = list->extra.levels[*last];
     if (level.position < position) {
         level.position = position;
         *last = add_level(list, level);
     }
-    return &list->levels[*last];
+    return &list->extra.levels[*last];
 }
 
 /* Counts the holding from this level of its device on.  Negative bytes become a size_t that wraps around, so adding
  * it subtracts them. */
 static void add_holding(struct list *list, struct level *level, const struct holding *holding)
 {
-    size_t *peak = list->peak[level->device], *peak_total = &list->peak_total[level->device];
+    size_t *peak = list->extra.peak[level->device], *peak_total = &list->extra.peak_total[level->device];
     enum memory_class class = counted_as(holding->tensor);
     level->of_class[class] += (size_t)holding->bytes;
     level->bytes += (size_t)holding->bytes;
@@ -81,10 +81,10 @@ void fill_levels(struct list *list)
     size_t n;
     size_t *last = allocate_each(n_places, sizeof *last); /* by device: its last level so far */
     struct holding *holdings = collect_holdings(list, &n);
-    list->n_levels = 0;
+    list->extra.n_levels = 0;
     for (int d = 0; d < n_places; d++) {
-        memset(list->peak[d], 0, sizeof list->peak[d]);
-        list->peak_total[d] = 0;
+        memset(list->extra.peak[d], 0, sizeof list->extra.peak[d]);
+        list->extra.peak_total[d] = 0;
         last[d] = add_level(list, (struct level){.device = d});
     }
     for (const struct holding *holding = holdings; holding < holdings + n; holding++)

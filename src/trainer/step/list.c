@@ -16,8 +16,8 @@ struct list *new_list(struct pool *pool, const char *name)
     snprintf(list->name, sizeof list->name, "%s", name);
     list->pool = pool;
     tag_role(list, ROLE_OTHER);
-    list->peak = allocate_each(pool->machine->n_devices + 1, sizeof *list->peak);
-    list->peak_total = allocate_each(pool->machine->n_devices + 1, sizeof *list->peak_total);
+    list->extra.peak = allocate_each(pool->machine->n_devices + 1, sizeof *list->extra.peak);
+    list->extra.peak_total = allocate_each(pool->machine->n_devices + 1, sizeof *list->extra.peak_total);
     return list;
 }
 
@@ -42,9 +42,9 @@ struct task *append_task(struct list *list)
     GROW(list->tasks, list->cap, list->n + 1);
     list->tasks[list->n++] = task;
     task->index = list->n - 1;
-    if (list->cursor) {
-        link_behind(task, list->cursor);
-        list->cursor = task;
+    if (list->extra.cursor) {
+        link_behind(task, list->extra.cursor);
+        list->extra.cursor = task;
     }
     return task;
 }

@@ -23,7 +23,7 @@
  *     tensor.h   what tasks read and write            tensor.c, slots.c
  *     task.h     a task, by itself                    task.c; with role.h
  *                the arguments of its kernel          kernel_args.h
- *                what passes and techniques ask       task_extra.h, tensor_extra.h, when.h when.c
+ *                what passes and techniques ask       list_extra.h, task_extra.h, tensor_extra.h; when.h when.c
  *     list.h     a list, and adding tasks to it       list.c; add.c, copy.c
  *                waits that the list states itself    after.c
  *                edges                                depend.c; with step_parts.h segments.c, waits.c
@@ -35,27 +35,14 @@
 #ifndef LIST_H
 #define LIST_H
 
-#include "task.h"   /* brings: task, and what it is made of: access, arg, grid, edge; role, tags; task_extra */
-#include "tensor.h" /* brings: tensor, slots, pool, memory_class */
+#include "list_extra.h" /* brings: list_extra, and waits that the list states */
+#include "task.h"       /* brings: task, and what it is made of: access, arg, grid, edge; role, tags; task_extra */
+#include "tensor.h"     /* brings: tensor, slots, pool, memory_class */
 
 /* ---- a list: list.c, list_changes.c ------------------------------------------------------------------------------ */
 
-/* From this position on, until its next level, a device holds this number of bytes. */
-struct level {
-    int device, position;
-    size_t bytes;
-    size_t of_class[MEM_CLASSES];
-};
-
 enum { MOST_TASKS = 1000000 }; /* in a list: gpt2 on 128 devices has 915,049, which take 1.4 GB */
 enum { MOST_IN_FLIGHT = 4 };   /* instances of one task that may be in flight */
-
-/* A listed wait as the list keeps it.  Tasks of one origin wait for those of another, although no tensor says so:
- * `after=` of a step file (after.c). */
-struct origin_wait {
-    uint64_t producer, consumer; /* origins: tasks of `consumer` wait for tasks of `producer` */
-    bool previous;               /* it is the producer's instance of the step before */
-};
 
 struct list {
     char name[LIST_NAME]; /* "train", "eval" */
@@ -71,47 +58,39 @@ struct list {
     struct running *running;                 /* what run/ needs to run it; NULL: it was never finished for running */
     void (*free_running)(struct list *list); /* frees `running` */
 
-    /* ---- what passes ask and change ---- */
-
-    uint64_t last_origin;
-    int message;                      /* the message number that copies get which are added now; 0: none */
-    int last_message;                 /* the highest number so far */
-    struct origin_wait *origin_waits; /* in the order of their consumers */
-    size_t n_origin_waits, cap_origin_waits;
-    struct task *sentinel; /* while the list is edited: comes before the first task and after the last one */
-    struct task *cursor;   /* while the list is edited: new tasks come right after it; else NULL */
-    /* Brings state back to where it is looked for, if tasks of this list may leave it elsewhere; NULL: they do not.
-     * drain() and its like call it with nothing in flight, after any number of iterations. */
-    void (*restore_state)(struct list *list);
-
-    /* ---- bytes that are held ---- */
-
-    /* set by place() */
-    size_t (*peak)[MEM_CLASSES]; /* by device: most bytes of a class held at a time */
-    size_t *peak_total;          /* by device: most bytes of all classes together held at a time */
-    struct level *levels;        /* what is held from each position on, in list order */
-    size_t n_levels, cap_levels;
+    struct list_extra extra; /* what passes ask and change, and the bytes that are held */
 };
 
-const char *iteration_noun(const struct list *list);        /* "step" for the list for training, else "iteration" */
-struct list *new_list(struct pool *pool, const char *name); /* an empty one, for tensors of that pool */
-void free_list(struct list *list);                          /* nothing of it may be in flight: see drain() in run.h */
-struct task *append_task(struct list *list); /* an empty task, which the list owns: at its end, or at the cursor */
-void free_task(struct task *task);           /* for a task that has left its list */
+/* "step" for the list for training, else "iteration". */
+const char *iteration_noun(const struct list *list);
+
+/* An empty list, for tensors of that pool. */
+struct list *new_list(struct pool *pool, const char *name);
+
+/* Nothing of the list may be in flight: see drain() in run.h. */
+void free_list(struct list *list);
+
+/* Adds an empty task, which the list owns: at its end, or at the cursor. */
+struct task *append_task(struct list *list);
+
+/* For a task that has left its list. */
+void free_task(struct task *task);
 
 /* The number of iterations after which the same tasks run again, at most `most`. */
 uint32_t repeat_of(const struct list *list, uint32_t most);
 
 /* Tags the tasks that are added from now on.  NONE: they are of no single layer or micro-batch. */
 void tag_tasks(struct list *list, int layer, int micro, enum role role);
-void tag_role(struct list *list, enum role role); /* both are NONE */
+
+/* tag_tasks() with NONE for both. */
+void tag_role(struct list *list, enum role role);
 
 /* ---- adding tasks: add.c ----------------------------------------------------------------------------------------- */
 
-/* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
-
 /* n work-groups of the device's size, side by side. */
 struct grid groups_on(const struct device *device, size_t n);
+
+/* Each of these adds a task to the list, which owns it: at its end, or at the cursor. */
 
 /* The kernel of cl/FILE that a task launches, on how many work-items, and its arguments. */
 struct kernel_call {
@@ -156,9 +135,6 @@ void link_behind(struct task *task, struct task *where);
 
 /* ---- after.c ----------------------------------------------------------------------------------------------------- */
 
-/* Which instance of the producer is waited for: add_after(). */
-enum step_waited { SAME_STEP, STEP_BEFORE };
-
 /* The consumer waits for the producer, of the same step or of the step before, and so do their slices, repeats and
  * stand-ins. */
 void add_after(struct list *list, const struct task *consumer, const struct task *producer, enum step_waited which);
@@ -166,12 +142,6 @@ void add_after(struct list *list, const struct task *consumer, const struct task
 /* Has add_after() said this? */
 bool is_after(const struct list *list, const struct task *consumer, const struct task *producer,
               enum step_waited which);
-
-/* A wait that the list states. */
-struct listed_wait {
-    int producer, consumer; /* positions: the task at `consumer` waits for the one at `producer` */
-    bool previous;          /* it is the producer's instance of the step before */
-};
 
 /* The waits that add_after() has stated, for the tasks that the list has now, in the order of their consumers.  The
  * caller frees the array of *n. */

@@ -19,10 +19,10 @@ void free_list(struct list *list)
     for (size_t i = 0; i < list->n; i++)
         free_task(list->tasks[i]);
     free(list->tasks);
-    free(list->peak);
-    free(list->peak_total);
-    free(list->levels);
-    free(list->origin_waits);
+    free(list->extra.peak);
+    free(list->extra.peak_total);
+    free(list->extra.levels);
+    free(list->extra.origin_waits);
     free(list->edges);
     free(list);
 }

@@ -30,7 +30,7 @@ static void raise_least_bytes(const struct machine *machine, const struct list *
 {
     for (int k = 0; k < n_arenas; k++) {
         int device = device_of_arena(machine, k);
-        arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->peak_total[device]);
+        arenas[k].least_bytes = MAX(arenas[k].least_bytes, list->extra.peak_total[device]);
     }
 }
 

@@ -96,7 +96,7 @@ static bool has_room_for_all(const struct arena *arena)
 {
     const struct device *device = arena->device;
     size_t bytes = 0;
-    if (!device->described.by_hand || device->described.shares_bytes)
+    if (!device->extra.described.by_hand || device->extra.described.shares_bytes)
         return false;
     for (size_t i = 0; i < arena->n; i++)
         bytes += arena->lives[i].bytes;

@@ -9,8 +9,8 @@
 
 /* ---- the types of its fields ------------------------------------------------------------------------------------- */
 
-/* Enqueues the task's commands of `iteration` on its lane's queue, after n_wait events; *done gets the event of the last
- * command, which the caller releases. */
+/* Enqueues the task's commands of `iteration` on its lane's queue, after n_wait events.  *done gets the event of the
+ * last command, which the caller releases. */
 typedef void enqueue_function(const struct task *task, uint32_t iteration, cl_uint n_wait, const cl_event *wait_list,
                               cl_event *done);
 

@@ -12,7 +12,7 @@
 /* The first of the micro_batch validation windows that a data-parallel rank takes in that iteration. */
 static size_t first_window(const struct trainer *trainer, int dp_rank, uint32_t iteration)
 {
-    return ((size_t)(iteration - trainer->eval_iterations - 1) * (size_t)trainer->mesh.dp + (size_t)dp_rank) *
+    return ((size_t)(iteration - trainer->extra.eval_iterations - 1) * (size_t)trainer->mesh.dp + (size_t)dp_rank) *
            (size_t)trainer->micro_batch;
 }
 
@@ -40,7 +40,7 @@ static void report_evaluation(void *argument, const struct task *task, uint32_t 
 {
     struct trainer *trainer = argument;
     size_t n_windows = validation_windows(trainer->data, trainer->seq_len);
-    struct losses sums = trainer->eval_sums[(iteration - 1) & 1];
+    struct losses sums = trainer->extra.eval_sums[(iteration - 1) & 1];
     for (int dp_rank = 0; dp_rank < trainer->mesh.dp; dp_rank++) {
         const float *losses = tensor_memory(task->accesses[dp_rank].tensor);
         size_t window = first_window(trainer, dp_rank, iteration);
@@ -52,7 +52,7 @@ static void report_evaluation(void *argument, const struct task *task, uint32_t 
             window++;
         }
     }
-    trainer->eval_sums[iteration & 1] = sums;
+    trainer->extra.eval_sums[iteration & 1] = sums;
 }
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
@@ -125,19 +125,19 @@ double evaluate(struct trainer *trainer, int64_t batches, bool (*goes_on)(void *
     size_t rounds = ceil_div(windows, per_round);
     if (batches > 0)
         rounds = MIN(rounds, ceil_div((size_t)batches * (size_t)trainer->batch, per_round));
-    trainer->eval_sums[trainer->eval_iterations & 1] = (struct losses){0};
+    trainer->extra.eval_sums[trainer->extra.eval_iterations & 1] = (struct losses){0};
     uint64_t begun = now_ns();
     size_t done = 0; /* rounds that have been issued */
     bool is_cut = false;
     while (done < rounds && !is_cut) {
         show_busy("validating", begun, (double)done / (double)rounds);
         done++;
-        execute(trainer->eval_list, trainer->eval_iterations + (uint32_t)done);
+        execute(trainer->eval_list, trainer->extra.eval_iterations + (uint32_t)done);
         is_cut = goes_on && !goes_on(context);
     }
     drain(trainer->eval_list);
     erase_line();
-    trainer->eval_iterations += (uint32_t)done;
-    const struct losses *all = &trainer->eval_sums[trainer->eval_iterations & 1];
+    trainer->extra.eval_iterations += (uint32_t)done;
+    const struct losses *all = &trainer->extra.eval_sums[trainer->extra.eval_iterations & 1];
     return all->n && !is_cut ? all->sum / (double)all->n : NAN;
 }

@@ -94,7 +94,7 @@ static struct window data_window(const struct trainer *trainer, uint32_t iterati
 {
     return (struct window){.window_order = trainer->settings->data.window_order,
                            .seed = (uint64_t)trainer->settings->seed,
-                           .step = iteration - 1 + trainer->batches_ahead,
+                           .step = iteration - 1 + trainer->extra.batches_ahead,
                            .sample = sample,
                            .batch = trainer->batch,
                            .seq_len = trainer->seq_len};
@@ -105,9 +105,9 @@ static void fill_window(const struct trainer *trainer, uint32_t iteration, int s
                         int32_t *targets)
 {
     size_t bytes = (size_t)trainer->seq_len * sizeof *tokens;
-    if (trainer->fixed_tokens) {
-        memcpy(tokens, trainer->fixed_tokens + sample * trainer->seq_len, bytes);
-        memcpy(targets, trainer->fixed_targets + sample * trainer->seq_len, bytes);
+    if (trainer->extra.fixed_tokens) {
+        memcpy(tokens, trainer->extra.fixed_tokens + sample * trainer->seq_len, bytes);
+        memcpy(targets, trainer->extra.fixed_targets + sample * trainer->seq_len, bytes);
     } else if (trainer->data) {
         struct window window = data_window(trainer, iteration, sample);
         dataset_window(trainer->data, &window, tokens, targets);

@@ -1,9 +1,9 @@
 /* log.h - the file of --log, which has one JSON object per line: the run, then steps and evaluations.
  *
- *     trainer->log = open_log(settings->log);       locks the file, so that no other run writes it
- *     begin_log(trainer->log, goes_on, dataset);    writes the first line, or goes on behind those that are there
- *     write_log(trainer->log, line);                adds a line; other folders may call it too
- *     if (!end_log(trainer->log)) ...               some lines are missing
+ *     trainer->extra.log = open_log(settings->log);       locks the file, so that no other run writes it
+ *     begin_log(trainer->extra.log, goes_on, dataset);    writes the first line, or goes on behind those that are there
+ *     write_log(trainer->extra.log, line);                adds a line; other folders may call it too
+ *     if (!end_log(trainer->extra.log)) ...               some lines are missing
  *
  * Where --log is not given, the log is NULL, and these functions do nothing.
  */

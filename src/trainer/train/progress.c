@@ -68,7 +68,7 @@ static void print_memory_classes(const struct list *list)
     char *classes = NULL; /* "parameters 1.2 MiB, gradients ..." */
     for (int c = 0; c < MEM_CLASSES; c++)
         append_text(&classes, "%s%s %s", c > 0 ? ", " : "", memory_class_name[c],
-                    format_bytes(bytes, (double)list->peak[0][c]));
+                    format_bytes(bytes, (double)list->extra.peak[0][c]));
     print_line(stdout, "memory      %s", classes);
     free(classes);
 }
@@ -83,7 +83,7 @@ static void print_memory_use(const struct trainer *trainer)
     }
     print_memory_classes(trainer->train_list);
     print_line(stdout, "            together at most %s; allocated %s",
-               format_bytes(together, (double)trainer->train_list->peak_total[0]), allocated);
+               format_bytes(together, (double)trainer->train_list->extra.peak_total[0]), allocated);
 }
 
 static void print_training(const struct progress *progress)
@@ -119,8 +119,8 @@ struct progress *begin_progress(struct trainer *trainer)
     progress->on_screen = is_screen(STDOUT_FILENO);
     progress->width = snprintf(NULL, 0, "%u", progress->steps);
     progress->flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens_per_step(trainer);
-    trainer->progress = progress;
-    begin_log(trainer->log, settings->resumed || this_process->restarts, trainer->data);
+    trainer->extra.progress = progress;
+    begin_log(trainer->extra.log, settings->resumed || this_process->restarts, trainer->data);
     print_training(progress);
     progress->begun_ns = now_ns();
     progress->last_ns = progress->begun_ns;
@@ -189,7 +189,7 @@ static void log_step(struct progress *progress, uint32_t step, const struct resu
     set_json_number(line, "lr", result->lr);
     set_json_number(line, "ms", ms);
     set_json_number(line, "tokens_per_s", tokens_per_step(progress->trainer) / ms * 1e3);
-    write_log(progress->trainer->log, line);
+    write_log(progress->trainer->extra.log, line);
 }
 
 /* A step has taken `ms` from the end of the step before.  A viewer may have held the run since.  Such a pause
@@ -225,13 +225,13 @@ void show_evaluation(struct progress *progress, uint32_t step, double loss)
         printf("  %.4f bits a byte", bits);
     printf("\n");
     fflush(stdout);
-    write_log(progress->trainer->log, json_pack("{s:i, s:o, s:o}", "step", (int)step, "val_loss", number_json(loss),
-                                                "val_bits_per_byte", number_json(bits)));
+    write_log(progress->trainer->extra.log, json_pack("{s:i, s:o, s:o}", "step", (int)step, "val_loss",
+                                                      number_json(loss), "val_bits_per_byte", number_json(bits)));
     progress->last_ns = now_ns(); /* the evaluation's time is not the next step's */
     progress->held_ns = execution.held_ns;
 }
 
-uint64_t run_begin_ns(const struct trainer *trainer) { return trainer->progress->begun_ns; }
+uint64_t run_begin_ns(const struct trainer *trainer) { return trainer->extra.progress->begun_ns; }
 
 /* ---- after the last step ----------------------------------------------------------------------------------------- */
 
@@ -256,9 +256,9 @@ enum exit_code end_progress(struct progress *progress)
 {
     if (shows_rate(progress))
         print_rate(progress);
-    bool log_is_whole = end_log(progress->trainer->log);
-    progress->trainer->log = NULL;
-    progress->trainer->progress = NULL;
+    bool log_is_whole = end_log(progress->trainer->extra.log);
+    progress->trainer->extra.log = NULL;
+    progress->trainer->extra.progress = NULL;
     free(progress);
     return log_is_whole ? EXIT_OK : EXIT_IO;
 }

@@ -51,16 +51,16 @@ static int token_at(const double *weight, int vocab, double drawn)
 static int32_t choose_token(const float *logits, int vocab, const struct settings *settings, uint64_t draw)
 {
     int best = largest(logits, vocab);
-    if (settings->temperature <= 0)
+    if (settings->sample.temperature <= 0)
         return best;
     float least = -INFINITY;
-    if (settings->top_k > 0 && settings->top_k < vocab)
-        least = kth_largest(logits, vocab, settings->top_k);
+    if (settings->sample.top_k > 0 && settings->sample.top_k < vocab)
+        least = kth_largest(logits, vocab, settings->sample.top_k);
     double *weight = allocate_each(vocab, sizeof *weight);
     double sum = 0;
     for (int i = 0; i < vocab; i++) {
         if (logits[i] >= least)
-            weight[i] = exp((logits[i] - logits[best]) / settings->temperature);
+            weight[i] = exp((logits[i] - logits[best]) / settings->sample.temperature);
         sum += weight[i];
     }
     double drawn = random_uniform((uint64_t)settings->seed, STREAM_SAMPLE, 0, draw) * sum;
@@ -87,8 +87,8 @@ static void prepare_sample(void *argument, const struct task *task, uint32_t ite
     struct feed *feed = argument;
     int32_t *tokens = clear_batch(&feed->host);
     int32_t *targets = tensor_memory(feed->host.targets);
-    memcpy(tokens, feed->trainer->sample_window, (size_t)feed->n * sizeof *tokens);
-    targets[0] = feed->trainer->sample_position; /* the row of logits that is wanted */
+    memcpy(tokens, feed->trainer->extra.sample_window, (size_t)feed->n * sizeof *tokens);
+    targets[0] = feed->trainer->extra.sample_position; /* the row of logits that is wanted */
     copy_to_other_contexts(task);
 }
 
@@ -120,7 +120,7 @@ void build_sample(struct trainer *trainer)
         make_builder(trainer->sample_list, trainer->model, trainer->settings->kernels, 1, trainer->seq_len);
     struct tape *tapes = allocate_each(trainer->mesh.tp, sizeof *tapes);
     struct feed *feed = &trainer->sample_feed;
-    trainer->sample_window = allocate_each(trainer->seq_len, sizeof *trainer->sample_window);
+    trainer->extra.sample_window = allocate_each(trainer->seq_len, sizeof *trainer->extra.sample_window);
     trainer->sample_logits =
         new_kept_work_tensor(trainer->pool, trainer->machine->host, "logits.host", SHAPE(trainer->config.vocab));
     add_batch(trainer->sample_list, feed, prepare_sample);
@@ -143,9 +143,9 @@ static const float *compute_logits(struct trainer *trainer, const int32_t *token
 {
     const float *logits = tensor_memory(trainer->sample_logits);
     size_t used = MIN(n, (size_t)trainer->seq_len);
-    memset(trainer->sample_window, 0, (size_t)trainer->seq_len * sizeof *trainer->sample_window);
-    memcpy(trainer->sample_window, tokens + n - used, used * sizeof *tokens);
-    trainer->sample_position = (int)used - 1;
+    memset(trainer->extra.sample_window, 0, (size_t)trainer->seq_len * sizeof *trainer->extra.sample_window);
+    memcpy(trainer->extra.sample_window, tokens + n - used, used * sizeof *tokens);
+    trainer->extra.sample_position = (int)used - 1;
     execute(trainer->sample_list, iteration);
     drain(trainer->sample_list);
     for (int v = 0; v < trainer->config.vocab; v++)

@@ -38,7 +38,7 @@ void open_folder_of_save(struct trainer *trainer)
     make_folder(folder); /* --log and others may lie in it */
     abandon(open_writer(file));
     free(file);
-    trainer->lock = lock_folder("--save", folder);
+    trainer->extra.lock = lock_folder("--save", folder);
     const struct archive *archive = find_archive();
     if (archive) /* asked again: meanwhile another process may have written a run there */
         archive->expect_outside("--save", folder);

@@ -57,6 +57,29 @@ struct feed { /* what a batch.prepare task needs to know */
     struct batch *on_last_stage;
 };
 
+/* What only a few files or folders ask.  A first reading skips it. */
+struct trainer_extra {
+    /* other tokens */
+    const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
+    /* Step n trains on batch n + batches_ahead of the data: 0, unless the run before had another --batch.  After 100
+     * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
+    int64_t batches_ahead;
+
+    /* what it writes */
+    int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
+    struct log *log;           /* the file of --log, see log.h; NULL: not given */
+    struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
+
+    /* The thread that issues tasks writes these after the first step too, when no list is in flight. */
+    uint32_t eval_iterations; /* the eval list's, of all evaluations before: the next one counts on from there */
+    int32_t *sample_window; /* (seq_len) window for the next sampled token, which the thread of the lane `feed` reads */
+    int sample_position;    /* where the last token is in that window */
+
+    /* An evaluation's losses up to its iteration i, at i & 1: see evaluation.c.  evaluate() begins with zeros, then the
+     * thread of the lane `report` writes them, and they are read when it has reported the iteration. */
+    struct losses eval_sums[2];
+};
+
 struct trainer {
     const struct settings *settings;
     void **folder_data; /* a pointer for each folder, in the order of modules[]: see folder_data_of() */
@@ -92,31 +115,11 @@ struct trainer {
     struct tensor *kept_logits;   /* logits of rank 0's first micro-batch, which yard check compares */
     struct tensor *sample_logits; /* (V) on the host */
 
-    /* ---- other tokens ---- */
-
-    const int32_t *fixed_tokens, *fixed_targets; /* each step's, (batch, seq_len), for yard check; NULL: from data */
-    /* Step n trains on batch n + batches_ahead of the data: 0, unless the run before had another --batch.  After 100
-     * steps of 8 sequences, step 101 of 4 sequences takes batch 201, so batches_ahead is 100: 201 - 101. */
-    int64_t batches_ahead;
-
-    /* ---- what it writes ---- */
-
-    int lock;                  /* the descriptor that locks --save's folder; NONE: it is not locked */
-    struct log *log;           /* the file of --log, see log.h; NULL: not given */
-    struct progress *progress; /* its lines on the terminal and in the log; NULL: it has not begun */
-
-    /* ---- what changes while it runs ---- */
-
-    /* Up to here the fields are set before the first step, by the thread that issues tasks.  This thread writes the
-     * following ones later, when no list is in flight: */
-    uint32_t eval_iterations; /* the eval list's, of all evaluations before: the next one counts on from there */
-    int32_t *sample_window; /* (seq_len) window for the next sampled token, which the thread of the lane `feed` reads */
-    int sample_position;    /* where the last token is in that window */
-
-    /* The thread of the lane `report` writes these, except ended_ns, and the zeros with which evaluate() begins.  They
-     * are read when it has reported the step or the iteration. */
+    /* Up to here the fields are set before the first step, by the thread that issues tasks.  The thread of the lane
+     * `report` writes these, except ended_ns.  They are read when it has reported the step. */
     struct result results[RESULTS]; /* by step % RESULTS */
-    struct losses eval_sums[2];     /* an evaluation's losses up to its iteration i, at i & 1: see evaluation.c */
+
+    struct trainer_extra extra;
 };
 
 /* Bits: what a trainer is made with. */

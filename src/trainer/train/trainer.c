@@ -49,7 +49,7 @@ static struct trainer *assemble_trainer(const struct settings *settings, const s
                                         struct dataset *data, unsigned wanted)
 {
     struct trainer *trainer = allocate(1, sizeof *trainer);
-    *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .lock = NONE};
+    *trainer = (struct trainer){.settings = settings, .data = data, .config = *config, .extra.lock = NONE};
     trainer->is_draft = wanted & ONLY_DRAFT;
     trainer->folder_data = allocate(n_modules, sizeof *trainer->folder_data);
     bool separate = false; /* does each device have a context of its own? */
@@ -96,7 +96,7 @@ static void make_ready(struct trainer *trainer)
     must(finish_lists(trainer->pool, all, n));
     if (trainer->settings->save)
         open_folder_of_save(trainer);
-    trainer->log = open_log(trainer->settings->log);
+    trainer->extra.log = open_log(trainer->settings->log);
     tell_lists_ready(trainer);
 }
 
@@ -136,13 +136,13 @@ void free_trainer(struct trainer *trainer)
     free_mesh(&trainer->mesh);
     free_pool(trainer->pool);
     close_machine(trainer->machine);
-    if (trainer->lock != NONE)
-        close(trainer->lock);
+    if (trainer->extra.lock != NONE)
+        close(trainer->extra.lock);
     if (trainer->data)
         close_dataset(trainer->data);
     free_feeds(trainer);
     free(trainer->rank_losses);
-    free(trainer->sample_window);
+    free(trainer->extra.sample_window);
     free(trainer->folder_data);
     free(trainer);
 }

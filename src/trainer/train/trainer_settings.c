@@ -61,6 +61,6 @@ void set_batches_ahead(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
     if (settings->resumed)
-        trainer->batches_ahead =
+        trainer->extra.batches_ahead =
             (int64_t)ceil_div((size_t)settings->resumed->samples, (size_t)settings->batch) - settings->resumed->step;
 }

@@ -32,7 +32,7 @@ static struct trainer *open_mesh(const char *gemm, const char *mesh)
         settings->kernels.attention = ATTENTION_FLASH;
     }
     struct trainer *trainer = new_trainer(settings, ALL_LISTS | OPEN_DATA);
-    trainer->sample_position = 4;
+    trainer->extra.sample_position = 4;
     return trainer;
 }
 

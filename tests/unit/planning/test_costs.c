@@ -258,7 +258,7 @@ TEST(lanes_of_the_host_may_have_speeds_of_their_own)
     set_speeds(paper.machine, paper.costs);
     links_of(persist, link);
     assert_non_null(link[0]);
-    assert_ptr_equal(link[0], paper.host->described.disk);
+    assert_ptr_equal(link[0], paper.host->extra.described.disk);
     assert_null(link[1]);
     expect_number("rate of the disk", link[0]->rate, 5e8);
     expect_number("latency of the disk", link[0]->latency, 3e-6);

@@ -390,7 +390,7 @@ TEST(messages_are_handed_on)
     struct diamond diamond = new_diamond();
     struct paper *paper = &diamond.paper;
     diamond.right->extra.message = 7;
-    paper->list->last_message = 7;
+    paper->list->extra.last_message = 7;
     struct edit *edit = open_edit(paper->list);
     struct task *slice[3];
     insert_behind(edit, diamond.right);
@@ -402,10 +402,10 @@ TEST(messages_are_handed_on)
     assert_int_equal(cut_task(edit, other, 3, slice), 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(slice[i]->extra.message, 7);
-    paper->list->last_message = 9; /* a pass sends two messages more */
+    paper->list->extra.last_message = 9; /* a pass sends two messages more */
     undo_edit(edit);
     assert_int_equal(diamond.right->extra.message, 7);
-    assert_int_equal(paper->list->last_message, 7);
+    assert_int_equal(paper->list->extra.last_message, 7);
     end_paper(paper);
 }
 

@@ -54,13 +54,13 @@ TEST(words_of_links_and_of_the_disk_are_kept)
 {
     struct list *list = read_text_list(all_words);
     const struct device *device = &list->pool->machine->devices[0], *host = list->pool->machine->host;
-    const struct link *up = device->described.links[LINK_UP];
+    const struct link *up = device->extra.described.links[LINK_UP];
     expect_number("rate of the link", up->rate, 1e3);
     expect_number("latency of the link", up->latency, 2e-3);
     assert_int_equal(up->max_lanes, 4);
     expect_number("rate of a queue", up->queue_rate, 250);
-    assert_false(device->described.links[LINK_DOWN]);
-    expect_number("rate of the disk", host->described.disk->rate, 5e8);
+    assert_false(device->extra.described.links[LINK_DOWN]);
+    expect_number("rate of the disk", host->extra.described.disk->rate, 5e8);
     free_list_and_machine(list);
 }
 
@@ -112,7 +112,7 @@ TEST(words_of_copies_are_kept)
     assert_int_equal(copy->accesses[1].tensor->offset, 5);
     assert_int_equal(copy->extra.message, 0);
     assert_int_equal(list->tasks[COPY_B]->extra.message, 7);
-    assert_int_equal(list->last_message, 7);
+    assert_int_equal(list->extra.last_message, 7);
     free_list_and_machine(list);
 }
 

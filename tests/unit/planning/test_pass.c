@@ -156,7 +156,7 @@ TEST(recompute_keeps_less_as_predicted)
     for (int i = 0; i < 3; i++) {
         struct trainer *trainer = plan_recompute(how[i]);
         struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
-        high[i] = trainer->train_list->peak_total[0];
+        high[i] = trainer->train_list->extra.peak_total[0];
         period[i] = simulation->period;
         free_simulation(simulation);
         free_trainer(trainer);
@@ -164,7 +164,7 @@ TEST(recompute_keeps_less_as_predicted)
         asked_recompute.mode = how[i];
         trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
         allocated[i] = trainer->machine->allocated;
-        assert_at_most(trainer->train_list->peak_total[0], allocated[i]);
+        assert_at_most(trainer->train_list->extra.peak_total[0], allocated[i]);
         free_trainer(trainer);
     }
     for (int i = 1; i < 3; i++)

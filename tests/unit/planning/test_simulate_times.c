@@ -135,7 +135,7 @@ TEST(bytes_are_shared_where_memory_is_scarce)
         char *text = lasting("%s\n%s", cases[i].device, tasks);
         struct simulation *simulation = simulate_text(text);
         expect_number("period", simulation->period, cases[i].period);
-        assert_int_equal(simulation->list->peak_total[0], 40);
+        assert_int_equal(simulation->list->extra.peak_total[0], 40);
         end_simulation(simulation);
     }
 }

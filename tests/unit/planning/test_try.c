@@ -376,7 +376,7 @@ static void expect_forecast(const struct forecast *forecast, const struct list *
     assert_close(forecast->period, simulation->period, 0);
     for (int d = 0; d <= list->pool->machine->n_devices; d++) {
         size_t most = 0, at = 0;
-        assert_int_equal(forecast->peak_total[d], list->peak_total[d]);
+        assert_int_equal(forecast->peak_total[d], list->extra.peak_total[d]);
         for (size_t i = 0; i < list->n; i++) {
             size_t held = 0;
             for (size_t k = 0; k < list->pool->n; k++) {

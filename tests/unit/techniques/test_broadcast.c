@@ -485,8 +485,8 @@ TEST(who_waits_for_a_copy_waits_for_its_slices)
 /* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */
 static size_t expect_numbers(const struct list *list)
 {
-    const struct tensor **source = allocate((size_t)list->last_message + 1, sizeof *source);
-    const struct tensor **on_host = allocate((size_t)list->last_message + 1, sizeof *on_host);
+    const struct tensor **source = allocate((size_t)list->extra.last_message + 1, sizeof *source);
+    const struct tensor **on_host = allocate((size_t)list->extra.last_message + 1, sizeof *on_host);
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
@@ -496,7 +496,7 @@ static size_t expect_numbers(const struct list *list)
         if (!is_copy(task) || task->role != ROLE_BROADCAST || copies_nothing(task))
             continue;
         assert_above(task->extra.message, 0);
-        assert_at_most(task->extra.message, list->last_message);
+        assert_at_most(task->extra.message, list->extra.last_message);
         const struct tensor *from = task->accesses[1].tensor, *to = task->accesses[0].tensor;
         if (!source[task->extra.message]) {
             source[task->extra.message] = from;

@@ -247,7 +247,7 @@ TEST(another_batch_goes_on_at_the_same_sequence)
     const char *folder = save_strategy();
     for (size_t i = 0; i < COUNT(batches); i++) {
         struct trainer *trainer = plan_resumed(folder, batches[i].words);
-        assert_int_equal(trainer->batches_ahead, batches[i].ahead);
+        assert_int_equal(trainer->extra.batches_ahead, batches[i].ahead);
         struct checkpoint *checkpoint = new_checkpoint(trainer, HALF + 1); /* whole batches, and one more */
         assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);
         free_checkpoint(checkpoint);

@@ -98,8 +98,8 @@ static double look(const char *words, float *logits, int vocab)
     init_with_biases(trainer->model);
     double loss = evaluate(trainer, 2, NULL, NULL);
     for (int i = 0; i < trainer->seq_len; i++)
-        trainer->sample_window[i] = i;
-    trainer->sample_position = 5;
+        trainer->extra.sample_window[i] = i;
+    trainer->extra.sample_position = 5;
     execute(trainer->sample_list, 1);
     drain(trainer->sample_list);
     memcpy(logits, tensor_memory(trainer->sample_logits), (size_t)vocab * sizeof *logits);

@@ -68,7 +68,7 @@ TEST(zero_shares_the_state_out)
                 held = (double)persistent_bytes(trainer, d, MEM_PARAMETERS) / n;
                 assert_close(held, values, 0.08 * values);
                 assert_int_equal(persistent_bytes(trainer, d, MEM_GRADIENTS) > 0, expected[zero].gradients > 0);
-                const size_t *peak = trainer->train_list->peak[d];
+                const size_t *peak = trainer->train_list->extra.peak[d];
                 assert_int_equal(peak[MEM_PARAMETERS], persistent_bytes(trainer, d, MEM_PARAMETERS));
                 double gradients = 4 * fmax(expected[zero].gradients, share), buffers = (double)peak[MEM_BUFFERS];
                 assert_close((double)peak[MEM_GRADIENTS] / n, gradients, 0.08 * gradients);

@@ -166,8 +166,8 @@ static double row_loss(const float *logits, int vocab, int target)
 static double run_for_loss(struct study *study)
 {
     struct trainer *trainer = study->trainer;
-    trainer->fixed_tokens = study->batch.tokens;
-    trainer->fixed_targets = study->batch.targets;
+    trainer->extra.fixed_tokens = study->batch.tokens;
+    trainer->extra.fixed_targets = study->batch.targets;
     study->number++;
     issue_step(trainer, study->number);
     double reported = step_result(trainer, study->number)->loss, sum = 0;

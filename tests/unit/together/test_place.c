@@ -82,7 +82,7 @@ TEST(what_is_needed_is_that_of_the_whole_list)
     struct list *list = read_list("data/steps/swap.txt");
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
     struct device *device = &list->pool->machine->devices[0];
-    size_t held = list->peak_total[0];
+    size_t held = list->extra.peak_total[0];
     const char *need = lasting("need at least %s, ", format_bytes(bytes, (double)held));
     for (size_t part = 2; part <= 16; part *= 2) {
         device->budget = held / part;
@@ -106,7 +106,7 @@ TEST(the_option_that_would_make_room_is_named)
     for (int limited = 0; limited < 2; limited++)
         for (int set = 0; set < 2; set++) {
             const char *option = limited && !set ? "or limit" : "or --device-mem";
-            device->limited = limited;
+            device->extra.limited = limited;
             device->budget = half;
             device->memory = set ? 4 * half : half;
             struct problem *problem = place(list->pool, &list, 1, PLACE_TO_CHECK);

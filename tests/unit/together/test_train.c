@@ -142,7 +142,7 @@ static void check_evaluation(const char *devices, int batch, int bytes)
     if (!(fabs(ours - expected) <= 1e-6 * expected))
         test_failed("-d %s, %d bytes: validation loss %.9g, by hand %.9g\n", devices, bytes, ours, expected);
     assert_close(evaluate(trainer, 0, NULL, NULL), ours, 0);
-    assert_int_equal(trainer->eval_iterations % 2, 0); /* its iterations go on from there */
+    assert_int_equal(trainer->extra.eval_iterations % 2, 0); /* its iterations go on from there */
     free_trainer(trainer);
 }
 
@@ -307,7 +307,7 @@ TEST(predicted_memory_is_what_is_allocated)
             predicted += end[k];
         for (size_t k = 0; k < real->machine->devices[d].n_slabs; k++)
             given += real->machine->devices[d].slabs[k].bytes + GUARD_BYTES;
-        assert_int_equal(planned->train_list->peak_total[d], real->train_list->peak_total[d]);
+        assert_int_equal(planned->train_list->extra.peak_total[d], real->train_list->extra.peak_total[d]);
     }
     assert_int_equal(predicted, given);
     assert_int_equal(given, real->machine->allocated);

@@ -222,8 +222,8 @@ static double probability(struct trainer *trainer, const char *text, const char 
     for (size_t n = strlen(text); all[n]; n++) {
         assert_at_most(n, (size_t)trainer->seq_len);
         for (size_t i = 0; i < n; i++)
-            trainer->sample_window[i] = (unsigned char)all[i];
-        trainer->sample_position = (int)n - 1;
+            trainer->extra.sample_window[i] = (unsigned char)all[i];
+        trainer->extra.sample_position = (int)n - 1;
         execute(trainer->sample_list, (uint32_t)n);
         drain(trainer->sample_list);
         const float *logits = tensor_memory(trainer->sample_logits);

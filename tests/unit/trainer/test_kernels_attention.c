@@ -76,7 +76,7 @@ static struct attended attend(struct machine *machine, enum attention kind, int 
  * flash attention too except in the first shape. */
 static bool is_tested(enum attention kind, size_t shape)
 {
-    if (device->quirks.short_loops)
+    if (device->extra.quirks.short_loops)
         return kind == ATTENTION_FLASH && shape == 0;
     return kind == ATTENTION_FLASH || device->shape.vector != 1;
 }

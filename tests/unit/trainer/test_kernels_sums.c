@@ -175,7 +175,7 @@ static void check_norm_finish(int n, int ranks)
         ARRAY(control, CONTROL_SIZE), ARRAY(losses, ranks), WHOLE(ranks));
     ref_norm_finish(norm.expected, squares, n, control);
     expect_close_twins("norm_finish", &norm,
-                       device->quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
+                       device->extra.quirks.correct_divide ? 0 : 1e-7); /* a square root, and clip / norm */
     free_twins(&norm);
     free(losses);
     free(squares);
@@ -233,7 +233,7 @@ static void check_adamw(int n, int n_decay, float halted, int side)
         if (side == SIDE_DEVICE)
             ref_adamw(p.expected, m.expected, v.expected, g, control, verdict, n, n_decay);
     }
-    if (device->quirks.correct_divide) {
+    if (device->extra.quirks.correct_divide) {
         expect_same_twins("adamw p", &p);
         expect_same_twins("adamw m", &m);
         expect_same_twins("adamw v", &v);
