@@ -9,7 +9,7 @@
 static const struct machine_shape {
     int vector, work_group;
 } shapes[SHAPES] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 64}, {1, 64}};
-struct machine *machines[SHAPES];
+struct machine *machines[SHAPES], *machine;
 struct device *device;
 
 void open_shapes(void)
@@ -28,7 +28,8 @@ bool take_shape(size_t shape)
 {
     if (shape == SHAPES)
         return false;
-    device = &machines[shape]->devices[0];
+    machine = machines[shape];
+    device = &machine->devices[0];
     return true;
 }
 

@@ -17,12 +17,13 @@
 
 enum { SHAPES = 6 };
 extern struct machine *machines[SHAPES]; /* the first device, opened in each shape; machines[0] is in its own */
-extern struct device *device;            /* the device whose kernels are tested */
+extern struct machine *machine;          /* the machine of the shape under test, */
+extern struct device *device;            /* and its device, whose kernels are tested: take_shape() sets both */
 
 void open_shapes(void);  /* is called in an ALWAYS() before the first test, */
 void close_shapes(void); /* and this one after the last */
 
-/* Puts that shape under test; false behind the last one. */
+/* Puts that shape under test; false behind the last one.  take_shape(0): the shape that the device has. */
 bool take_shape(size_t shape);
 
 /* Calls the check in every shape, with each of these n sizes. */

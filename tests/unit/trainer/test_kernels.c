@@ -325,7 +325,7 @@ TEST(the_loss_is_what_plain_c_gives) { check_in_shapes(check_losses_of, widths, 
 TEST(the_longest_loops_give_what_plain_c_gives)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
-    device = &machines[0]->devices[0];
+    take_shape(0);
     check_rows(TOKENS, 1);
     check_layernorm(TOKENS, 1);
     check_embedding(1, TOKENS, 1, 1);

@@ -165,7 +165,7 @@ static struct tensor *product_tensor(struct pool *pool, const char *name, size_t
 }
 
 /* tolerance 0: to the bit */
-static void check_product(struct machine *machine, struct product *product, enum gemm_engine engine, double tolerance)
+static void check_product(struct product *product, enum gemm_engine engine, double tolerance)
 {
     struct pool *pool = new_pool(machine);
     struct list *list = new_list(pool, "product");
@@ -195,14 +195,14 @@ static void check_product(struct machine *machine, struct product *product, enum
     free(product->bias);
 }
 
-static void check_forms(struct machine *machine, const struct sizes *sizes, enum gemm_engine engine, double tolerance)
+static void check_forms(const struct sizes *sizes, enum gemm_engine engine, double tolerance)
 {
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (enum gemm_start start = START_ZERO; start <= START_BIAS; start++) {
             if (start == START_BIAS && engine == GEMM_CLBLAST && sizes->batch * sizes->heads > 1)
                 continue; /* its bias is added to a plain matrix; the model has no other */
             struct product product = new_product(sizes, form, start, CAUSAL_NONE);
-            check_product(machine, &product, engine, tolerance);
+            check_product(&product, engine, tolerance);
         }
 }
 
@@ -214,7 +214,7 @@ TEST(own_gemm_is_one_chain_per_element)
         if (!has_own_products(device))
             continue;
         for (size_t i = 0; i < COUNT(products); i++)
-            check_forms(machines[shape], &products[i], GEMM_OWN, 0);
+            check_forms(&products[i], GEMM_OWN, 0);
     }
 }
 
@@ -236,12 +236,10 @@ TEST(own_products_keep_the_chains_bits_at_tile_borders)
         int ms[] = BORDERS(rows), ns[] = {1, width / 2, width / 2 + 1, width - 1, width, width + 1, 2 * width + 1};
         for (size_t k = 0; k < COUNT(ms); k++) {
             for (size_t i = 0; i < COUNT(ns); i++)
-                check_forms(machines[shape], &(struct sizes){.m = ms[k], .n = ns[i], .k = 3, .batch = 1, .heads = 1},
-                            GEMM_OWN, 0);
+                check_forms(&(struct sizes){.m = ms[k], .n = ns[i], .k = 3, .batch = 1, .heads = 1}, GEMM_OWN, 0);
         }
         for (size_t k = 0; k < COUNT(depths); k++)
-            check_forms(machines[shape],
-                        &(struct sizes){.m = rows + 1, .n = width + 1, .k = depths[k], .batch = 1, .heads = 1},
+            check_forms(&(struct sizes){.m = rows + 1, .n = width + 1, .k = depths[k], .batch = 1, .heads = 1},
                         GEMM_OWN, 0);
     }
 }
@@ -249,9 +247,9 @@ TEST(own_products_keep_the_chains_bits_at_tile_borders)
 /* CLBlast may sum in any order: errors grow with K like those of a chain. */
 TEST(clblast_agrees)
 {
-    device = &machines[0]->devices[0];
+    take_shape(0);
     for (size_t i = 0; i < COUNT(products); i++)
-        check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
+        check_forms(&products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
 }
 
 /* As on devices where its kernel for large products is the better one from small sizes on.  The sizes are whole tiles
@@ -264,14 +262,14 @@ TEST(clblast_agrees_in_large_products)
         {.m = 128, .n = 128, .k = 128, .batch = 1, .heads = 2},
     };
     const char *name = "XGEMM_MIN_INDIRECT_SIZE";
-    device = &machines[0]->devices[0];
+    take_shape(0);
     assert_int_equal(
         CLBlastOverrideParameters(device->cl, "GemmRoutine", CLBlastPrecisionSingle, 1, &name, (size_t[]){1}),
         CLBlastSuccess);
     for (size_t i = 0; i < COUNT(whole); i++)
-        check_forms(machines[0], &whole[i], GEMM_CLBLAST, 1e-5 * sqrt(whole[i].k));
+        check_forms(&whole[i], GEMM_CLBLAST, 1e-5 * sqrt(whole[i].k));
     for (size_t i = 0; i < COUNT(products); i++)
-        check_forms(machines[0], &products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
+        check_forms(&products[i], GEMM_CLBLAST, 1e-5 * sqrt(products[i].k));
 }
 
 /* A triangle's upper part: zeros up to the end of the row's tile, NaN beyond, which must not be read. */
@@ -284,7 +282,7 @@ static void make_triangle(struct product *product)
                 product->va[element(&product->a, &product->sizes, z, r, c)] = c < (r / rows + 1) * rows ? 0 : NAN;
 }
 
-static void check_causal(struct machine *machine, int T, int hs, enum gemm_causal causal)
+static void check_causal(int T, int hs, enum gemm_causal causal)
 {
     bool out = causal == CAUSAL_OUT;
     struct sizes sizes = {.m = T, .n = out ? T : hs, .k = out ? hs : T, .batch = 2, .heads = 2};
@@ -294,7 +292,7 @@ static void check_causal(struct machine *machine, int T, int hs, enum gemm_causa
     struct product product = new_product(&sizes, form, START_ZERO, causal);
     if (!out)
         make_triangle(&product);
-    check_product(machine, &product, GEMM_OWN, 0);
+    check_product(&product, GEMM_OWN, 0);
 }
 
 TEST(causal_products_leave_out_what_comes_later)
@@ -307,11 +305,11 @@ TEST(causal_products_leave_out_what_comes_later)
         int by_rows[] = BORDERS(rows), by_width[] = BORDERS(width), longer[] = {70, 150};
         for (enum gemm_causal causal = CAUSAL_OUT; causal <= CAUSAL_A_TRANSPOSED; causal++) {
             for (size_t k = 0; k < COUNT(by_rows); k++)
-                check_causal(machines[shape], by_rows[k], 8, causal);
+                check_causal(by_rows[k], 8, causal);
             for (size_t k = 0; k < COUNT(by_width); k++)
-                check_causal(machines[shape], by_width[k], 19, causal);
+                check_causal(by_width[k], 19, causal);
             for (size_t k = 0; k < COUNT(longer); k++)
-                check_causal(machines[shape], longer[k], 8, causal);
+                check_causal(longer[k], 8, causal);
         }
     }
 }

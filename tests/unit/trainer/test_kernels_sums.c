@@ -207,7 +207,7 @@ TEST(column_sums_keep_their_order)
 TEST(the_longest_sums_are_right)
 {
     enum { TOKENS = SHORT_LOOPS / 4 };
-    device = &machines[0]->devices[0];
+    take_shape(0);
     check_sums(TOKENS, 1, true);
 }
 
