@@ -157,9 +157,11 @@ void set_number(const char *name, int value)
 
 void contexts_apart(bool apart) { set_number("YARD_SEPARATE_CONTEXTS", apart); }
 
+void restore_contexts(void) { contexts_apart(false); }
+
 void contexts_joined(void)
 {
-    contexts_apart(false);
+    restore_contexts();
     unsetenv("YARD_SEPARATE_CONTEXTS");
 }
 

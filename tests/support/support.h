@@ -42,10 +42,11 @@ void need_own_products(void);
 /* Sets an environment variable; 0: to what it was before any test did, perhaps by tests/machines/drivers.sh. */
 void set_number(const char *name, int value);
 
-/* Gives devices that are opened from now on contexts of their own, as GPUs have; false: as the environment says. */
+/* Devices that are opened from now on have contexts of their own, as GPUs have; false: as the environment says. */
 void contexts_apart(bool apart);
 
-void contexts_joined(void); /* whatever the environment says; contexts_apart(false) ends it */
+void contexts_joined(void);  /* they share one context, whatever the environment says */
+void restore_contexts(void); /* as the environment says: ends either of these */
 
 /* What a tensor of a test's list holds: values of one iteration, or what goes on to the next. */
 enum lifetime { TRANSIENT, PERSISTENT };

@@ -12,7 +12,7 @@ struct machine *open_two(bool apart)
     const char *devices = two_devices();
     contexts_apart(apart);
     struct machine *machine = open_machine(&(struct machine_options){.devices = devices});
-    contexts_apart(false);
+    restore_contexts();
     return machine;
 }
 

@@ -197,7 +197,7 @@ LAW(meshes_keep_their_bits)
         for (int i = some.begin; i < some.end; i += apart ? 5 : 1)
             expect_same_mesh(meshes[i], (size_t)(i + apart), rounds);
     }
-    contexts_apart(false);
+    restore_contexts();
 }
 
 /* ---- ZeRO-3 ------------------------------------------------------------------------------------------------------ */
@@ -221,7 +221,7 @@ LONG_TEST(gathers_in_slices_hold_their_bytes_no_longer)
             }
         }
     }
-    contexts_apart(false);
+    restore_contexts();
     static const char *const plan = "plan --model char --hardware data/hardware/server.txt --mesh dp=4 --json "
                                     "--simulate --broadcast-queues 5 --broadcast-main compute --zero";
     json_t *sent = yard_json("%s 2", plan), *gathered = yard_json("%s 3", plan);
@@ -527,7 +527,7 @@ TEST(the_builder_numbers_messages)
             assert_at_least(expect_numbers(trainer->train_list), 4);
             free_trainer(trainer);
         }
-    contexts_apart(false);
+    restore_contexts();
 }
 
 /* A list that is printed and read is sliced as what it was printed for. */

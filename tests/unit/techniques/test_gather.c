@@ -107,7 +107,7 @@ TEST(a_wrong_shard_is_found)
 {
     contexts_joined(); /* so that a gather copies from a shard itself */
     struct trainer *trainer = plan_training(parse_words("--model tiny --batch 4 -d 0:0x2 --zero 3"), LIST_TRAIN);
-    contexts_apart(false);
+    restore_contexts();
     expect_sound("the list", trainer->train_list, values_of(trainer, trainer->train_list));
     size_t found = 0;
     for (size_t i = 0; i < trainer->train_list->n; i++)
@@ -136,7 +136,7 @@ static void expect_only_shards(bool apart)
     contexts_apart(apart);
     struct trainer *trainer =
         plan_training(parse_words("--model tiny --batch 4 -d 0:0x4 --mesh dp=2,pp=2 --zero 3"), ALL_LISTS | OPEN_DATA);
-    contexts_apart(false);
+    restore_contexts();
     size_t updates = 0;
     for (size_t i = 0; i < trainer->train_list->n; i++) {
         const struct task *task = trainer->train_list->tasks[i];

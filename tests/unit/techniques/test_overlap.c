@@ -778,7 +778,7 @@ LAW(no_bit_depends_on_sides)
         free(expected[0].values);
         free(expected[1].values);
     }
-    contexts_apart(false);
+    restore_contexts();
 }
 
 /* An audit, too, runs the side that was chosen. */

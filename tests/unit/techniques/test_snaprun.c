@@ -63,7 +63,7 @@ static struct trainer *open_kind(const struct kind *kind, const char *more)
     char *words = lasting(TINY "%s %s", kind->words, more);
     contexts_apart(kind->apart);
     struct trainer *trainer = new_trainer(parse_words(words), LIST_TRAIN | OPEN_DATA);
-    contexts_apart(false);
+    restore_contexts();
     init_random(trainer->model, 1337);
     return trainer;
 }

@@ -2,7 +2,7 @@
  *
  * It tests src/techniques/swap on random lists, models and meshes.  It checks that a budget which a refusal names is
  * enough; that a step is not longer with more memory, or with more classes that may move; and that any number of layers
- * trains in the memory of one where the host updates all layers.  It catches a budget that is named but not enough, and
+ * trains in the memory of three where the host updates all layers.  It catches a budget that is named but not enough, and
  * a search that misses in more memory what it finds in less.
  *
  * To see it fail: in shortage.c, name a byte too few: device->budget - 1 in refuse_and_name_budgets().
@@ -42,7 +42,7 @@ static double period_of_both(const struct more_classes *classes, size_t bytes)
 /* Tries a budget, and returns its period, which is at most 5 % above `before`, that of fewer bytes. */
 static double try_larger_budget(struct more_classes *classes, size_t bytes, const char *what, double before)
 {
-    bool activations_alone = what != classes->further;
+    bool activations_alone = strcmp(what, "activations") == 0;
     double now = activations_alone ? period_of_both(classes, bytes) : period_within(bytes, classes->text, what);
     if (now > before * 1.05)
         test_failed("seed %d, %s: %g ms in %zu bytes, %g in fewer\n", classes->seed, what, now, bytes, before);
@@ -114,24 +114,35 @@ TEST(more_memory_with_overlap_is_no_slower)
 
 /* ---- state that the host updates --------------------------------------------------------------------------------- */
 
+static size_t weight_bytes(int seed) { return 4096 * (1 + (size_t)(draw_kth(seed, 0) * 99)); }
+
+static size_t activation_bytes(int seed) { return 4096 * (1 + (size_t)(draw_kth(seed, 1) * 20)); }
+
 /* A list of so many layers of one size.  The size, the links and all times depend on the seed. */
 static char *make_layers(int seed, int layers)
 {
-    int weight = 4096 * (1 + (int)(draw_kth(seed, 0) * 99)), activation = 4096 * (1 + (int)(draw_kth(seed, 1) * 20));
-    char *text =
-        lasting("device gpu memory=1G\nlink gpu up %ge9\nlink gpu down %ge9\ntensor input gpu 4096 work keep\n",
-                1 + 4 * draw_kth(seed, 2), 1 + 4 * draw_kth(seed, 3));
-    for (int i = 0; i < layers; i++)
-        text = lasting("%stensor w%d gpu %d parameters\ntensor g%d gpu %d gradients\ntensor m%d gpu %d optimizer\n"
-                       "tensor a%d gpu %d activations\n",
-                       text, i, weight, i, weight, i, 2 * weight, i, activation);
-    for (int i = 0; i < layers; i++)
-        text = lasting("%stask forward gpu.compute 0.2ms layer=%d role=forward reads=w%d,%s writes=a%d\n", text, i, i,
-                       i ? lasting("a%d", i - 1) : "input", i);
-    for (int i = layers - 1; i >= 0; i--)
-        text = lasting("%stask backward gpu.compute 0.4ms layer=%d role=backward reads=w%d,a%d writes=g%d\n"
-                       "task update gpu.compute 0.1ms layer=%d role=update cpu=%gms reads=g%d,w%d,m%d writes=w%d,m%d\n",
-                       text, i, i, i, i, i, 0.1 + 0.5 * draw_kth(seed, 4), i, i, i, i, i);
+    const size_t weight = weight_bytes(seed);
+    const double update_on_cpu = 0.1 + 0.5 * draw_kth(seed, 4); /* ms */
+    char *text = NULL;
+    append_text(&text, "device gpu memory=1G\nlink gpu up %ge9\nlink gpu down %ge9\n", 1 + 4 * draw_kth(seed, 2),
+                1 + 4 * draw_kth(seed, 3));
+    append_text(&text, "tensor input gpu 4096 work keep\n");
+    for (int i = 0; i < layers; i++) {
+        append_text(&text, "tensor w%d gpu %zu parameters\ntensor g%d gpu %zu gradients\n", i, weight, i, weight);
+        append_text(&text, "tensor m%d gpu %zu optimizer\n", i, 2 * weight);
+        append_text(&text, "tensor a%d gpu %zu activations\n", i, activation_bytes(seed));
+    }
+    for (int i = 0; i < layers; i++) {
+        const char *input = i > 0 ? lasting("a%d", i - 1) : "input";
+        append_text(&text, "task forward gpu.compute 0.2ms layer=%d role=forward reads=w%d,%s writes=a%d\n", i, i,
+                    input, i);
+    }
+    for (int i = layers - 1; i >= 0; i--) {
+        append_text(&text, "task backward gpu.compute 0.4ms layer=%d role=backward reads=w%d,a%d writes=g%d\n", i, i, i,
+                    i);
+        append_text(&text, "task update gpu.compute 0.1ms layer=%d role=update cpu=%gms", i, update_on_cpu);
+        append_text(&text, " reads=g%d,w%d,m%d writes=w%d,m%d\n", i, i, i, i, i);
+    }
     return text;
 }
 
@@ -149,62 +160,120 @@ static int count_returns(const json_t *plan, char first_letter)
     return n;
 }
 
-/* Where the host updates all layers, as many as one likes train in the memory that one layer takes; and the host has
- * their parameters once, however many of them are on the device too.  They come up for their readers and no more. */
+/* Plans `layers` layers of a seed within a budget: the device holds to it, and the host has their parameters once,
+ * however many of them are on the device too.  They come up for their readers, forward and backward, and no more. */
+static void expect_streamed(int seed, int layers, const char *text, size_t budget, const char *options)
+{
+    const char *path = write_text("plan.txt", "%s", list_within(budget, text));
+    json_t *plan = yard_json("plan --list %s %s --simulate --verify --json", path, options);
+    assert_at_most(number_at(plan, "memory.0.peak.train.together"), (double)budget);
+    expect_number("the host's parameters", number_at(plan, "memory.1.peak.train.parameters"),
+                  (double)(weight_bytes(seed) * (size_t)layers));
+    int up = count_returns(plan, 'w');
+    if (up > 2 * layers)
+        test_failed("seed %d: %d copies up for %d readers\n", seed, up, 2 * layers);
+}
+
+/* Where the host updates all layers, as many as one likes train in the memory that three layers take. */
 LAW(any_depth_in_the_same_memory)
 {
     const struct cases some = cases_of(1, number_from("YARD_CASES", 2));
     for (int i = some.begin; i < some.end; i++) {
         int layers = 4 + (int)(4 * draw_kth(i, 5));
         const char *options = lasting(STREAMED " --clip %d", i % 2);
-        char *shallow = make_layers(i, 3), *deep = make_layers(i, layers);
+        char *shallow = make_layers(i, 3);
+        char *deep = make_layers(i, layers);
         size_t least = refused_budget("", list_within(1, deep), options);
         if (least != refused_budget("", list_within(1, shallow), options))
             test_failed("seed %d: %d layers take %zu bytes, and not as 3 do\n", i, layers, least);
-        for (int k = 0; k < 2; k++) {
-            size_t budget = least + (size_t)((double)least * k * draw_kth(i, 6 + k));
-            json_t *plan = yard_json("plan --list %s %s --simulate --verify --json",
-                                     write_text("plan.txt", "%s", list_within(budget, deep)), options);
-            assert_at_most(number_at(plan, "memory.0.peak.train.together"), (double)budget);
-            size_t weight = 4096 * (1 + (size_t)(draw_kth(i, 0) * 99));
-            expect_number("the host's parameters", number_at(plan, "memory.1.peak.train.parameters"),
-                          (double)(weight * (size_t)layers));
-            if (count_returns(plan, 'w') > 2 * layers)
-                test_failed("seed %d: %d copies up for %d readers\n", i, count_returns(plan, 'w'), 2 * layers);
-        }
+        size_t more = least + (size_t)((double)least * draw_kth(i, 7));
+        expect_streamed(i, layers, deep, least, options);
+        expect_streamed(i, layers, deep, more, options);
+        free(shallow);
+        free(deep);
     }
 }
 
 /* ---- budgets that refusals name ---------------------------------------------------------------------------------- */
 
+/* What is planned within a budget: a list, or else a model. */
+struct planned {
+    char *list; /* a step file's text; NULL: `words` name a model */
+    const char *words;
+};
+
+static struct planned draw_list(int i, const char *technique)
+{
+    return (struct planned){.list = random_list("training", i + 1, 3), .words = technique};
+}
+
+static struct planned draw_model(int i, const char *technique)
+{
+    static const char *const meshes[] = {"dp=2 --zero 3", "pp=2 --micro-batch 1", "dp=2,pp=2 --zero 3 --micro-batch 1",
+                                         "dp=3 --zero 3 --batch 6"};
+    const char *mesh = meshes[(size_t)(draw_kth(i, 2) * COUNT(meshes))];
+    return (struct planned){.words =
+                                lasting("--model tiny --layers %d --hardware data/hardware/server.txt --mesh %s %s",
+                                        2 + i % 2, mesh, technique)};
+}
+
+static struct ran plan_within(const struct planned *planned, size_t budget)
+{
+    if (!planned->list)
+        return run_yard("plan %s --device-mem %zu", planned->words, budget);
+    const char *path = write_text("plan.txt", "%s", list_within(budget, planned->list));
+    return run_yard("plan --list %s %s", path, planned->words);
+}
+
+/* Is this budget refused?  Then the one that the refusal names must be enough. */
+static bool is_refused(const struct planned *planned, size_t budget)
+{
+    struct ran ran = plan_within(planned, budget);
+    if (ran.code == EXIT_OK)
+        return false;
+    size_t named = budget_in(ran.err);
+    ran = plan_within(planned, named);
+    if (ran.code != EXIT_OK)
+        test_failed("%s: %zu bytes are refused, and then the %zu that this names: %s\n", planned->words, budget, named,
+                    ran.err);
+    return true;
+}
+
 /* Accepted budgets hold to the end, as do those that a refusal names, on all devices, for random lists and meshes. */
 LAW(named_budgets_work)
 {
-    static const char *const how[] = {"--recompute auto", AUTO, "--swap layer", "--swap microbatch"};
-    static const char *const meshes[] = {"dp=2 --zero 3", "pp=2 --micro-batch 1", "dp=2,pp=2 --zero 3 --micro-batch 1",
-                                         "dp=3 --zero 3 --batch 6"};
+    static const char *const techniques[] = {"--recompute auto", AUTO, "--swap layer", "--swap microbatch"};
     const struct cases some = cases_of(4, number_from("YARD_CASES", 12));
     size_t refused = 0;
     for (int i = some.begin; i < some.end; i++) {
-        bool is_model = i % 3 != 0; /* otherwise it is a random list */
-        char *text = random_list("training", i + 1, 3), *options = lasting("%s", how[(size_t)(draw_kth(i, 0) * 4)]);
-        size_t budget = (size_t)(draw_kth(i, 1) * (is_model ? 6e5 : 2e5));
-        char *model = lasting("plan --model tiny --layers %d --hardware data/hardware/server.txt --mesh %s %s",
-                              2 + i % 2, meshes[(size_t)(draw_kth(i, 2) * 4)], options);
-        struct ran ran = {.code = EXIT_USAGE};
-        for (int attempt = 0; attempt < 2 && ran.code != EXIT_OK; attempt++) {
-            ran = is_model
-                      ? run_yard("%s --device-mem %zu", model, budget)
-                      : run_yard("plan --list %s %s", write_text("plan.txt", "%s", list_within(budget, text)), options);
-            budget = ran.code == EXIT_OK ? budget : budget_in(ran.err);
-            if (ran.code != EXIT_OK)
-                refused++;
-            if (attempt && ran.code != EXIT_OK)
-                test_failed("seed %d, %s, a budget that was named: %s\n", i + 1, model, ran.err);
-        }
-        free(text);
+        const char *technique = techniques[(size_t)(draw_kth(i, 0) * COUNT(techniques))];
+        bool is_list = i % 3 == 0;
+        struct planned planned = is_list ? draw_list(i, technique) : draw_model(i, technique);
+        double most = is_list ? 2e5 : 6e5;
+        if (is_refused(&planned, (size_t)(draw_kth(i, 1) * most)))
+            refused++;
+        free(planned.list);
     }
     assert_above(refused, 0);
+}
+
+/* The budgets that a plan of this list names, of the device and of the host, are enough. */
+static void expect_budgets_of_list(const char *text, const char *options)
+{
+    size_t on_device = refused_budget("", list_within(1, text), options);
+    const char *within = write_text("plan.txt", "%s", list_within(on_device, text));
+    expect_yard(EXIT_OK, "", "plan --list %s %s", within, options);
+    const char *after_device = strchr(text, '\n') + 1;
+    const char *small = list_within(100000000, lasting("\ndevice host memory=1\n%s", after_device));
+    size_t on_host = refused_budget("device host", small, options);
+    expect_yard(EXIT_OK, "", "plan --list %s %s --host-mem %zu", write_text("plan.txt", "%s", small), options, on_host);
+}
+
+static void expect_budget_of_model(const char *options)
+{
+    const char *words = lasting("plan --model tiny --hardware data/hardware/server.txt %s", options);
+    size_t budget = budget_in(expect_yard(EXIT_USAGE, "", "%s --device-mem 200K", words).err);
+    expect_yard(EXIT_OK, "", "%s --device-mem %zu", words, budget);
 }
 
 /* The budgets that the passes before --snapshot name have room for its buffers on device and host. */
@@ -219,17 +288,10 @@ LAW(named_budgets_have_room_for_snapshots)
     struct cases cases = cases_of(1, COUNT(how));
     for (int i = cases.begin; i < cases.end; i++) {
         char *text = random_list("training", i + 1, 3);
-        char *options = lasting("%s --clip 0 --snapshot x --snapshot-in device", how[i]);
-        size_t budget = refused_budget("", list_within(1, text), options);
-        expect_yard(EXIT_OK, "", "plan --list %s %s", write_text("plan.txt", "%s", list_within(budget, text)), options);
-        char *small = list_within(100000000, lasting("\ndevice host memory=1\n%s", strchr(text, '\n') + 1));
-        budget = refused_budget("device host", small, options);
-        expect_yard(EXIT_OK, "", "plan --list %s %s --host-mem %zu", write_text("plan.txt", "%s", small), options,
-                    budget);
+        const char *options = lasting("%s --clip 0 --snapshot x --snapshot-in device", how[i]);
+        expect_budgets_of_list(text, options);
+        expect_budget_of_model(options);
         free(text);
-        char *model = lasting("plan --model tiny --hardware data/hardware/server.txt %s", options);
-        budget = budget_in(expect_yard(EXIT_USAGE, "", "%s --device-mem 200K", model).err);
-        expect_yard(EXIT_OK, "", "%s --device-mem %zu", model, budget);
     }
 }
 

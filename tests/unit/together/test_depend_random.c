@@ -282,7 +282,7 @@ TEST(uses_follow_from_the_bytes_of_each_task)
 {
     contexts_joined(); /* else what moves pass through is on the host too */
     struct machine *machine = open_machine(&(struct machine_options){.devices = two_devices()});
-    contexts_apart(false);
+    restore_contexts();
     for (uint64_t seed = 0; seed < 30; seed++) {
         struct world *world = new_world(machine, seed);
         struct uses *uses = new_uses(world->list->tasks, world->list->n, world->pool);

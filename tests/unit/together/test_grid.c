@@ -170,7 +170,7 @@ static struct course train_cell(const char *words, bool apart, size_t *bytes)
     *bytes = check_memory(trainer, words);
     course.state = read_whole_state(trainer);
     free_trainer(trainer);
-    contexts_apart(false);
+    restore_contexts();
     return course;
 }
 

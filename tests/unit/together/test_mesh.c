@@ -141,7 +141,7 @@ TEST(sums_are_in_rank_order)
                 free(found);
                 free(expected);
             }
-    contexts_apart(false);
+    restore_contexts();
 }
 
 /* The device of the nth task on lanes of that kind. */

@@ -72,7 +72,7 @@ LAW(meshes_give_the_same_bits)
         }
         free(first.values);
     }
-    contexts_apart(false);
+    restore_contexts();
 }
 
 /* ---- evaluation and sampling ------------------------------------------------------------------------------------- */

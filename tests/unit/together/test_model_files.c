@@ -198,62 +198,83 @@ TEST(what_is_computed_here_is_taken)
 
 static void read_it(void *path) { read_config(path, 0); }
 
-TEST(what_is_not_computed_or_contradicts_is_named)
+static const struct config_case {
+    const char *fields; /* of config.json */
+    const char *part;   /* of the sentence */
+} not_computed[] = {
+    {"\"activation_function\": \"relu\"", "config.json asks for activation_function \"relu\", but only \"gelu_new\""},
+    {"\"activation_function\": \"gelu\"", "activation_function \"gelu\""},
+    {"\"activation_function\": \"quick_gelu\"", "activation_function \"quick_gelu\""},
+    {"\"activation_function\": 3", "activation_function 3"},
+    {"\"hidden_act\": \"relu\"", "hidden_act \"relu\""},
+    {"\"layer_norm_eps\": 1e-12", "layer_norm_eps 1e-12"},
+    {"\"layer_norm_epsilon\": 0.1", "layer_norm_epsilon 0.1, but only"},
+    {"\"layer_norm_epsilon\": 1e-6", "layer_norm_epsilon"},
+    {"\"layer_norm_epsilon\": \"1e-5\"", "layer_norm_epsilon \"1e-5\""},
+    {"\"n_inner\": 256", "n_inner 256, but only 512"},
+    {"\"scale_attn_weights\": false", "scale_attn_weights false"},
+    {"\"scale_attn_by_inverse_layer_idx\": true", "scale_attn_by_inverse_layer_idx true"},
+    {"\"add_cross_attention\": true", "add_cross_attention true"},
+    {"\"quantization_config\": {\"bits\": 4}", "quantization_config"},
+    {"\"model_type\": \"llama\"", "model_type \"llama\""},
+};
+
+/* What the file and its config.json say of one model differs, or is no number. */
+static const struct config_case contradicting[] = {
+    {"\"n_layer\": 2", "config.json says n_layer 2, but by the shapes"},
+    {"\"num_hidden_layers\": 12", "num_hidden_layers 12"},
+    {"\"n_embd\": 768", "n_embd 768"},
+    {"\"vocab_size\": 50257", "vocab_size 50257"},
+    {"\"n_positions\": 1024", "n_positions 1024"},
+    {"\"n_ctx\": 16", "n_ctx 16"},
+    {"\"n_head\": 3", "n_head is 3, which must divide"},
+    {"\"n_head\": \"4\"", "n_head must be a whole number"},
+    {"\"n_head\": 0", "n_head must be a whole number"},
+    {"\"n_head\": 4294967300", "n_head is 4294967300"},
+    {"\"n_head\": 4, \"n_head\": 2", "is not valid JSON"},
+    {"\"n_head\": 4, \"num_attention_heads\": 2", "contradicts itself: n_head is 4, num_attention_heads is 2"},
+    {"\"n_layer\": 1, \"num_hidden_layers\": 2", "contradicts itself: n_layer is 1, num_hidden_layers is 2"},
+    {"\"tie_word_embeddings\": \"yes\"", "tie_word_embeddings must be true or false"},
+    {"\"tie_word_embeddings\": false", "has no tensor lm_head.weight: its head is missing"},
+};
+
+static void expect_named(const char *model, const struct config_case *cases, size_t n, int code)
 {
-    static const struct {
-        const char *config;
-        int code;
-        const char *part;
-    } cases[] = {
-        {"\"activation_function\": \"relu\"", 2,
-         "config.json asks for activation_function \"relu\", but only \"gelu_new\""},
-        {"\"activation_function\": \"gelu\"", 2, "activation_function \"gelu\""},
-        {"\"activation_function\": \"quick_gelu\"", 2, "activation_function \"quick_gelu\""},
-        {"\"activation_function\": 3", 2, "activation_function 3"},
-        {"\"hidden_act\": \"relu\"", 2, "hidden_act \"relu\""},
-        {"\"layer_norm_eps\": 1e-12", 2, "layer_norm_eps 1e-12"},
-        {"\"layer_norm_epsilon\": 0.1", 2, "layer_norm_epsilon 0.1, but only"},
-        {"\"layer_norm_epsilon\": 1e-6", 2, "layer_norm_epsilon"},
-        {"\"layer_norm_epsilon\": \"1e-5\"", 2, "layer_norm_epsilon \"1e-5\""},
-        {"\"n_inner\": 256", 2, "n_inner 256, but only 512"},
-        {"\"scale_attn_weights\": false", 2, "scale_attn_weights false"},
-        {"\"scale_attn_by_inverse_layer_idx\": true", 2, "scale_attn_by_inverse_layer_idx true"},
-        {"\"add_cross_attention\": true", 2, "add_cross_attention true"},
-        {"\"quantization_config\": {\"bits\": 4}", 2, "quantization_config"},
-        {"\"model_type\": \"llama\"", 2, "model_type \"llama\""},
-        {"\"n_layer\": 2", 1, "config.json says n_layer 2, but by the shapes"},
-        {"\"num_hidden_layers\": 12", 1, "num_hidden_layers 12"},
-        {"\"n_embd\": 768", 1, "n_embd 768"},
-        {"\"vocab_size\": 50257", 1, "vocab_size 50257"},
-        {"\"n_positions\": 1024", 1, "n_positions 1024"},
-        {"\"n_ctx\": 16", 1, "n_ctx 16"},
-        {"\"n_head\": 3", 1, "n_head is 3, which must divide"},
-        {"\"n_head\": \"4\"", 1, "n_head must be a whole number"},
-        {"\"n_head\": 0", 1, "n_head must be a whole number"},
-        {"\"n_head\": 4294967300", 1, "n_head is 4294967300"},
-        {"\"n_head\": 4, \"n_head\": 2", 1, "is not valid JSON"},
-        {"\"n_head\": 4, \"num_attention_heads\": 2", 1, "contradicts itself: n_head is 4, num_attention_heads is 2"},
-        {"\"n_layer\": 1, \"num_hidden_layers\": 2", 1, "contradicts itself: n_layer is 1, num_hidden_layers is 2"},
-        {"\"tie_word_embeddings\": \"yes\"", 1, "tie_word_embeddings must be true or false"},
-        {"\"tie_word_embeddings\": false", 1, "has no tensor lm_head.weight: its head is missing"},
-    };
-    const char *folder = model_folder("named", &(struct variant){0}, NULL);
+    const char *folder = model_folder(model, &(struct variant){0}, NULL);
     char *path = lasting("%s/model.safetensors", folder);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        publish_text(lasting("%s/config.json", folder), lasting("{%s}", cases[i].config));
-        expect_refusal(read_it, path, cases[i].code, cases[i].part);
+    for (size_t i = 0; i < n; i++) {
+        publish_text(lasting("%s/config.json", folder), lasting("{%s}", cases[i].fields));
+        expect_refusal(read_it, path, code, cases[i].part);
     }
+}
+
+TEST(what_is_not_computed_here_is_named) { expect_named("uncomputed", not_computed, COUNT(not_computed), EXIT_USAGE); }
+
+TEST(contradictions_are_named) { expect_named("untrue", contradicting, COUNT(contradicting), EXIT_FAILED); }
+
+TEST(a_config_that_is_no_object_is_refused)
+{
+    const char *folder = model_folder("no-object", &(struct variant){0}, NULL);
+    char *path = lasting("%s/model.safetensors", folder);
     publish_text(lasting("%s/config.json", folder), "[]");
     expect_refusal(read_it, path, EXIT_FAILED, "expected a JSON object");
     publish_text(lasting("%s/config.json", folder), "{\"n_head\": 4");
     expect_refusal(read_it, path, EXIT_FAILED, "config.json is not valid JSON: line 1");
+}
+
+TEST(numbers_of_heads_that_differ_are_refused)
+{
     struct variant two = {.metadata = "{\"n_head\": 2}"};
-    path = lasting("%s/model.safetensors", model_folder("two", &two, "{\"n_head\": 4}"));
+    char *path = lasting("%s/model.safetensors", model_folder("two", &two, "{\"n_head\": 4}"));
     expect_refusal(read_it, path, EXIT_FAILED, "config.json says 4 heads, but");
     struct variant twice = {.metadata = "{\"n_head\": 4, \"n_head\": 2}"};
     expect_refusal(read_it, lasting("%s", write_model(temp_path("twice.safetensors"), &twice)), EXIT_FAILED,
                    "or has a field twice");
-    path = lasting("%s/model.safetensors", model_folder("nowhere", &(struct variant){0}, NULL));
+}
+
+TEST(a_config_that_is_a_link_to_nothing_is_refused)
+{
+    char *path = lasting("%s/model.safetensors", model_folder("nowhere", &(struct variant){0}, NULL));
     assert_int_equal(symlink("gone.json", lasting("%s/config.json", temp_path("nowhere"))), 0);
     expect_refusal(read_it, path, EXIT_IO, "cannot open");
 }

@@ -349,5 +349,5 @@ TEST(the_context_that_copies_has_pinned_the_memory)
         expect_pinned(trainer->eval_list);
         free_trainer(trainer);
     }
-    contexts_apart(false);
+    restore_contexts();
 }

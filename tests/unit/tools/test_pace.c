@@ -35,7 +35,7 @@ static struct trainer *open_tiny(const char *devices, bool apart)
     struct settings *settings = parse_words(lasting("%s -d %s", tiny, devices));
     contexts_apart(apart);
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN);
-    contexts_apart(false);
+    restore_contexts();
     return trainer;
 }
 

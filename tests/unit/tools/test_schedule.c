@@ -580,7 +580,7 @@ LAW(files_train_to_the_bits_of_one_device)
         free(other.values);
         free(one);
     }
-    contexts_apart(false);
+    restore_contexts();
 }
 
 /* Any order that is accepted has the bits of one device. */
