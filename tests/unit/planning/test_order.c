@@ -179,28 +179,41 @@ TEST(verify_sees_what_touches_a_slot_too_late)
     }
 }
 
-/* Nothing but an edge leads from the persist to the task that returns the slot.  It counts if it is a wait within the
- * iteration, and if the persist always runs. */
+/* Nothing but an edge leads from the persist to the commit, which returns the slot.  It counts if it is a wait within
+ * the iteration, and if the persist always runs. */
 TEST(verify_trusts_only_what_always_runs_to_return_a_slot)
 {
+    enum { PERSIST = 1, COMMIT = 2 }; /* tasks, in the order of their lines */
+    enum { TENSOR_B = 1 };
+    static const struct {
+        const char *what;
+        bool needs_wait, previous; /* of the edge */
+        bool persist_may_not_run;
+        bool is_sound;
+    } cases[] = {
+        {"the commit waits for the persist", .needs_wait = true, .is_sound = true},
+        {"the commit does not wait", .needs_wait = false},
+        {"the commit waits for the persist of the iteration before", .needs_wait = true, .previous = true},
+        {"the persist may not run", .needs_wait = true, .persist_may_not_run = true},
+    };
     static const char *const text = GPU "tensor x gpu 4 work keep\ntensor b host 4 work keep\n"
                                         "task copy gpu.download 1 reads=x writes=b\n"
                                         "task persist host.cpu 1 reads=b\ntask commit host.disk 1\n";
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         struct list *list = read_list_text("%s", text);
-        struct edge edge = {.producer = 1, .needs_wait = k != 1, .previous = k == 2};
+        struct edge edge = {.producer = PERSIST, .needs_wait = cases[k].needs_wait, .previous = cases[k].previous};
         for (size_t i = 0; i < list->n; i++)
             list->tasks[i]->extra.slot.needed = true;
-        list->tasks[1]->extra.condition.needs = k == 3;
-        list->tasks[2]->extra.slot.returns = true;
-        list->pool->tensors[1]->extra.slots = &list->pool->slots;
+        list->tasks[PERSIST]->extra.condition.needs = cases[k].persist_may_not_run;
+        list->tasks[COMMIT]->extra.slot.returns = true;
+        list->pool->tensors[TENSOR_B]->extra.slots = &list->pool->slots;
         finish_list(list);
-        list->tasks[2]->edges = &edge;
-        list->tasks[2]->n_edges = 1;
-        if (k == 0)
-            expect_sound("the list", list, NULL);
+        list->tasks[COMMIT]->edges = &edge;
+        list->tasks[COMMIT]->n_edges = 1;
+        if (cases[k].is_sound)
+            expect_sound(cases[k].what, list, NULL);
         else
-            expect_wrong("the list", verify_list(list, NULL),
+            expect_wrong(cases[k].what, verify_list(list, NULL),
                          "touches tensor b in a slot, and may run in a step that has returned its own");
         free_list_and_machine(list);
     }

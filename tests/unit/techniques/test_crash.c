@@ -206,11 +206,17 @@ static void expect_newest(const char *folder, int least, const char *what, int a
     free(newest);
 }
 
-/* The folder with one checkpoint in it, and nothing else. */
-static void begin(const char *folder)
+/* By rm, since remove_folder() keeps files that are not yard's. */
+static void remove_all(const char *folder)
 {
     char *command = lasting("rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
+}
+
+/* The folder with one checkpoint in it, and nothing else. */
+static void begin(const char *folder)
+{
+    remove_all(folder);
     make_folder(folder);
     *acknowledged = 1;
     save_step(folder, 1);
@@ -225,6 +231,33 @@ static int count_calls(const char *folder)
     return shim.calls.n;
 }
 
+/* A save that is killed ends by the signal.  Any other one succeeds, or ends with EXIT_IO and a sentence; and one whose
+ * write was only cut short succeeds, since the rest is written by another call. */
+static void expect_end(enum fault fault, int at, const struct outcome *outcome)
+{
+    bool ends_as_it_may = outcome->code == EXIT_OK;
+    if (fault == FAULT_KILL || fault == FAULT_KILL_AFTER)
+        ends_as_it_may = outcome->signal == SIGKILL;
+    else if (fault != FAULT_SHORT && outcome->code == EXIT_IO)
+        ends_as_it_may = strncmp(outcome->text, "yard: cannot", 12) == 0 || strstr(outcome->text, "power cut");
+    if (!ends_as_it_may)
+        test_failed("%s at call %d: exit code %d, signal %d:\n%s\n", fault_name[fault], at, outcome->code,
+                    outcome->signal, outcome->text);
+}
+
+/* One save, whose call number `at` is spoiled. */
+static void fail_call(const char *folder, enum fault fault, int at)
+{
+    begin(folder);
+    shim.calls.fault = fault;
+    shim.calls.at = at;
+    shim.calls.n = 0;
+    struct outcome outcome = run_child(save_some, (void *)folder);
+    expect_end(fault, at, &outcome);
+    shim.calls.fault = FAULT_NONE;
+    expect_newest(folder, *acknowledged, fault_name[fault], at);
+}
+
 /* `simple`: on a system that cannot exchange two names. */
 static void fail_every_call(bool simple)
 {
@@ -234,24 +267,9 @@ static void fail_every_call(bool simple)
     int tried = 0;
     int every = number_from("YARD_EVERY_CALL", simple ? 23 : 7); /* one call in so many is tried */
     assert_above(calls, 40);
-    for (int fault = FAULT_EIO; fault < FAULTS; fault++)
-        for (int at = 1 + fault % every; at <= calls; at += every) {
-            begin(folder);
-            shim.calls.fault = (enum fault)fault;
-            shim.calls.at = at;
-            shim.calls.n = 0;
-            struct outcome outcome = run_child(save_some, (void *)folder);
-            bool killed = fault == FAULT_KILL || fault == FAULT_KILL_AFTER;
-            if (killed ? outcome.signal != SIGKILL : outcome.code != EXIT_OK && outcome.code != EXIT_IO)
-                test_failed("%s at call %d: exit code %d, signal %d:\n%s\n", fault_name[fault], at, outcome.code,
-                            outcome.signal, outcome.text);
-            bool has_sentence = strncmp(outcome.text, "yard: cannot", 12) == 0 || strstr(outcome.text, "power cut");
-            if (!killed && outcome.code != EXIT_OK && !has_sentence)
-                test_failed("%s at call %d says:\n%s\n", fault_name[fault], at, outcome.text);
-            if (fault == FAULT_SHORT && outcome.code != EXIT_OK)
-                test_failed("a short write at call %d: %s\n", at, outcome.text);
-            shim.calls.fault = FAULT_NONE;
-            expect_newest(folder, *acknowledged, fault_name[fault], at);
+    for (enum fault fault = FAULT_EIO; fault < FAULTS; fault++)
+        for (int at = 1 + (int)fault % every; at <= calls; at += every) {
+            fail_call(folder, fault, at);
             tried++;
         }
     printf("# %d faults in %d calls\n", tried, calls);
@@ -350,8 +368,7 @@ static int cut_power(const char *folder, size_t n, const char *unsynced, uint32_
     for (size_t i = 0; i < n; i++)
         if (!syncs(&tape.taped[i].call, unsynced))
             apply_call(tree, &tape.taped[i].call);
-    char *command = lasting("rm -rf '%s'", folder);
-    assert_int_equal(system(command), 0);
+    remove_all(folder);
     cut_tree(tree, &draws, folder);
     free_tree(tree);
     free(attempt(read_back, &read));

@@ -44,7 +44,8 @@ static void expect_zeros_between(const struct model *model)
     }
 }
 
-static struct trainer *start(const char *words)
+/* Makes the parameters of a new run, or loads those of one that is resumed. */
+static struct trainer *start_run(const char *words)
 {
     struct settings *settings = parse_words(words);
     struct trainer *trainer = new_trainer(settings, LIST_TRAIN | OPEN_DATA);
@@ -56,11 +57,18 @@ static struct trainer *start(const char *words)
     return trainer;
 }
 
-static struct state end(struct trainer *trainer)
+/* Ends a run or a plan, and closes the checkpoint that it was resumed from. */
+static void end_run(struct trainer *trainer)
+{
+    struct source source = trainer->settings->source;
+    free_trainer(trainer);
+    close_source(&source);
+}
+
+static struct state end_run_and_read(struct trainer *trainer)
 {
     struct state state = read_whole_state(trainer);
-    close_source(&((struct settings *)trainer->settings)->source);
-    free_trainer(trainer);
+    end_run(trainer);
     return state;
 }
 
@@ -74,9 +82,7 @@ static void save_half(struct trainer *trainer, const char *folder)
 
 static const char *resume_words(const char *folder, const char *more)
 {
-    static char words[1024];
-    snprintf(words, sizeof words, "--resume %s %s", folder, more);
-    return words;
+    return lasting("--resume %s %s", folder, more);
 }
 
 static const char *const meshes[] = {
@@ -105,17 +111,15 @@ TEST(a_resumed_run_is_the_unbroken_one)
 {
     need_own_products();
     for (size_t i = 0; i < COUNT(meshes); i++) {
-        char words[512];
         const char *folder = temp_path("resumed");
-        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
-        struct trainer *trainer = start(words);
+        struct trainer *trainer = start_run(lasting(TRAIN "%s", meshes[i]));
         run_steps(trainer, 1, HALF);
         save_half(trainer, folder);
         run_steps(trainer, HALF + 1, 2 * HALF);
-        struct state whole = end(trainer);
-        trainer = start(resume_words(folder, ""));
+        struct state whole = end_run_and_read(trainer);
+        trainer = start_run(resume_words(folder, ""));
         run_steps(trainer, HALF + 1, 2 * HALF);
-        struct state resumed = end(trainer);
+        struct state resumed = end_run_and_read(trainer);
         assert_int_equal(whole.n, resumed.n);
         expect_same_bits(meshes[i], resumed.values, whole.values, whole.n);
         free(whole.values);
@@ -131,9 +135,7 @@ TEST(a_saved_model_is_its_checkpoint_exported)
     const char *ours = temp_path("ours.safetensors");
     const char *its = temp_path("its.safetensors");
     for (size_t i = 0; i < COUNT(meshes); i++) {
-        char words[512];
-        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
-        struct trainer *trainer = start(words);
+        struct trainer *trainer = start_run(lasting(TRAIN "%s", meshes[i]));
         run_steps(trainer, 1, HALF);
         save_half(trainer, folder);
         struct checkpoint *checkpoint = open_checkpoint(folder);
@@ -145,40 +147,58 @@ TEST(a_saved_model_is_its_checkpoint_exported)
     }
 }
 
-/* A state that one mesh has saved is the same bits once another mesh has loaded it: all of it, or values alone. */
+/* Trains HALF steps on this mesh, and saves a checkpoint.  Returns the state; the caller frees its values. */
+static struct state save_from(const char *mesh, const char *folder)
+{
+    struct trainer *trainer = start_run(lasting(TRAIN "%s", mesh));
+    run_steps(trainer, 1, HALF);
+    save_half(trainer, folder);
+    return end_run_and_read(trainer);
+}
+
+/* The meshes whose checkpoints others load: each third one, and none with a model of another form. */
+static bool is_loaded_elsewhere(size_t i) { return i % 3 == 1 && !strstr(meshes[i], "--untied"); }
+
+/* A state that one mesh has saved is the same bits once another mesh has loaded it. */
 TEST(any_mesh_loads_any_other)
 {
     need_own_products();
     static const char *const other[] = {"-d 0:0 --mesh dp=1", "-d 0:0x3 --mesh dp=3 --zero 3",
                                         "-d 0:0x4 --mesh pp=2,tp=2 --zero 0", "-d 0:0x2 --mesh tp=2"};
     const char *folder = temp_path("loaded");
-    for (size_t i = 1; i < COUNT(meshes); i += 3) {
-        char words[512];
-        snprintf(words, sizeof words, TRAIN "%s", meshes[i]);
-        struct trainer *trainer = start(words);
-        bool untied = trainer->settings->untied;
-        run_steps(trainer, 1, HALF);
-        save_half(trainer, folder);
-        struct state saved = end(trainer);
-        for (size_t k = 0; k < COUNT(other) && !untied; k++) {
-            snprintf(words, sizeof words, "%s --micro-batch 0", other[k]);
-            struct state loaded = end(start(resume_words(folder, words)));
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        if (!is_loaded_elsewhere(i))
+            continue;
+        struct state saved = save_from(meshes[i], folder);
+        for (size_t k = 0; k < COUNT(other); k++) {
+            const char *words = resume_words(folder, lasting("%s --micro-batch 0", other[k]));
+            struct state loaded = end_run_and_read(start_run(words));
             expect_same_bits(other[k], loaded.values, saved.values, saved.n);
             free(loaded.values);
         }
+        free(saved.values);
+    }
+}
+
+/* --init takes the parameters of a checkpoint; Adam's moments begin at 0. */
+TEST(init_loads_the_parameters_of_any_mesh_alone)
+{
+    need_own_products();
+    const char *folder = temp_path("initial");
+    for (size_t i = 0; i < COUNT(meshes); i++) {
+        if (!is_loaded_elsewhere(i))
+            continue;
+        struct state saved = save_from(meshes[i], folder);
         struct source source = open_source(folder, 0);
-        trainer = new_trainer(parse_words("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"),
-                              LIST_TRAIN | OPEN_DATA);
-        if (!untied) {
-            init_from_source(trainer->model, &source);
-            struct state values = read_whole_state(trainer);
-            expect_same_bits("--init", values.values, saved.values, saved.n_parameters);
-            for (size_t k = values.n_parameters; k < values.n; k++)
-                assert_close(values.values[k], 0, 0);
-            free(values.values);
-        }
+        struct trainer *trainer = new_trainer(parse_words("--model tiny --layers 4 -d 0:0x2 --mesh tp=2 --val-share 0"),
+                                              LIST_TRAIN | OPEN_DATA);
+        init_from_source(trainer->model, &source);
         close_source(&source);
-        free_trainer(trainer);
+        struct state loaded = end_run_and_read(trainer);
+        expect_same_bits(meshes[i], loaded.values, saved.values, saved.n_parameters);
+        for (size_t k = loaded.n_parameters; k < loaded.n; k++)
+            assert_close(loaded.values[k], 0, 0);
+        free(loaded.values);
         free(saved.values);
     }
 }
@@ -187,21 +207,15 @@ TEST(any_mesh_loads_any_other)
 static const char *save_strategy(void)
 {
     const char *folder = temp_path("strategy");
-    struct trainer *trainer = start(TRAIN "-d 0:0x4 --mesh dp=2,tp=2");
+    struct trainer *trainer = start_run(TRAIN "-d 0:0x4 --mesh dp=2,tp=2");
     save_half(trainer, folder);
-    free(end(trainer).values);
+    free(end_run_and_read(trainer).values);
     return folder;
 }
 
 static struct trainer *plan_resumed(const char *folder, const char *words)
 {
     return plan_training(parse_words(resume_words(folder, words)), LIST_TRAIN | OPEN_DATA);
-}
-
-static void end_plan(struct trainer *trainer)
-{
-    close_source(&((struct settings *)trainer->settings)->source);
-    free_trainer(trainer);
 }
 
 /* The strategy goes on with another dp, and one device runs plainly and keeps the record.  It does not matter whether
@@ -232,7 +246,7 @@ TEST(the_strategy_is_rescaled)
         assert_int_equal(trainer->mesh.pp, cases[k].pp);
         assert_int_equal(trainer->mesh.tp, cases[k].tp);
         assert_string_equal(text_at(recorded_options(trainer), "mesh"), cases[k].record);
-        end_plan(trainer);
+        end_run(trainer);
     }
 }
 
@@ -251,7 +265,7 @@ TEST(another_batch_goes_on_at_the_same_sequence)
         struct checkpoint *checkpoint = new_checkpoint(trainer, HALF + 1); /* whole batches, and one more */
         assert_int_equal(checkpoint->samples, (int64_t)round_up(24, (size_t)trainer->batch) + trainer->batch);
         free_checkpoint(checkpoint);
-        end_plan(trainer);
+        end_run(trainer);
     }
 }
 

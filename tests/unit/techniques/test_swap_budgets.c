@@ -2,8 +2,8 @@
  *
  * It tests src/techniques/swap on random lists, models and meshes.  It checks that a budget which a refusal names is
  * enough; that a step is not longer with more memory, or with more classes that may move; and that any number of layers
- * trains in the memory of three where the host updates all layers.  It catches a budget that is named but not enough, and
- * a search that misses in more memory what it finds in less.
+ * trains in the memory of three where the host updates all layers.  It catches a budget that is named but not enough,
+ * and a search that misses in more memory what it finds in less.
  *
  * To see it fail: in shortage.c, name a byte too few: device->budget - 1 in refuse_and_name_budgets().
  *
