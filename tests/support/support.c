@@ -253,6 +253,15 @@ json_t *yard_json(const char *format, ...)
     return object;
 }
 
+json_t *verified_plan(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const char *words = lasting_text(format, arguments);
+    va_end(arguments);
+    return yard_json("plan %s --simulate --verify --json", words);
+}
+
 json_t *json_at(const json_t *from, const char *path)
 {
     const json_t *at = from;

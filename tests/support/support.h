@@ -71,6 +71,9 @@ struct ran expect_yard(int code, const char *part, const char *format, ...) PRIN
 /* The one JSON object that yard writes when it succeeds; the object lasts as long as the program. */
 json_t *yard_json(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* What `yard plan` reports of these words in JSON; the plan is simulated, and its list proves right. */
+json_t *verified_plan(const char *format, ...) PRINTF_LIKE(1, 2);
+
 /* What is found by keys and indices, as in "passes.0.bound_ms"; it must be there, and a number, or a text. */
 json_t *json_at(const json_t *from, const char *path);
 double number_at(const json_t *from, const char *path);

@@ -20,9 +20,8 @@ char *random_list(const char *kind, int seed, int layers)
 
 json_t *plan_file(const char *text, const char *options)
 {
-    json_t *plan =
-               yard_json("plan --list %s %s --simulate --verify --json", write_text("plan.txt", "%s", text), options),
-           *pass = json_at(plan, "passes.0");
+    json_t *plan = verified_plan("--list %s %s", write_text("plan.txt", "%s", text), options);
+    json_t *pass = json_at(plan, "passes.0");
     expect_number("period", number_at(pass, "period_ms"), number_at(plan, "simulation.step_ms"));
     return pass;
 }

@@ -223,7 +223,7 @@ LONG_TEST(overlap_counts_on_recompute)
 /* A list written by hand goes through the same passes: the numbers are those of its comment. */
 TEST(passes_do_to_a_step_file_what_its_comment_says)
 {
-    json_t *plan = yard_json("plan --list data/steps/recompute.txt --recompute full --simulate --verify --json");
+    json_t *plan = verified_plan("--list data/steps/recompute.txt --recompute full");
     assert_true(json_is_false(json_at(plan, "passes.0.declined")));
     assert_close(number_at(plan, "simulation.step_ms"), 18, 1e-9);
     /* w, g, x, one of h0 and h1, y0, in MiB */

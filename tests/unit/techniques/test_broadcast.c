@@ -31,7 +31,7 @@ static size_t count_copies(const struct list *list)
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (!is_copy(task) || task->accesses[0].tensor->device == task->accesses[1].tensor->device)
+        if (!is_copy(task) || copy_target(task)->device == copy_source(task)->device)
             continue;
         if (task->role == ROLE_BROADCAST || strcmp(task->name, "gather") == 0)
             n++;
@@ -46,10 +46,10 @@ static void expect_received(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i], *receive = NULL;
-        const struct tensor *tensor = is_copy(task) ? task->accesses[0].tensor : NULL;
+        const struct tensor *tensor = is_copy(task) ? copy_target(task) : NULL;
         if (!tensor || task->role != ROLE_BROADCAST)
             continue;
-        const struct device *to = tensor->device, *from = task->accesses[1].tensor->device;
+        const struct device *to = tensor->device, *from = copy_source(task)->device;
         if (to->is_host || from->is_host || to == from)
             continue;
         for (size_t turn = 1; turn < list->n && !receive; turn++) {
@@ -232,7 +232,6 @@ LONG_TEST(gathers_in_slices_hold_their_bytes_no_longer)
 
 /* ---- step files -------------------------------------------------------------------------------------------------- */
 
-static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
 static json_t *report_of(json_t *plan) { return json_at(plan, "passes.0"); }
 
 /* Comments of the lists say how these periods were worked out by hand. */
@@ -257,7 +256,7 @@ static const struct {
 TEST(shipped_lists_have_their_periods)
 {
     for (size_t i = 0; i < COUNT(shipped); i++) {
-        json_t *all = plan(lasting("--list data/steps/%s", shipped[i].words)), *report = report_of(all);
+        json_t *all = verified_plan("--list data/steps/%s", shipped[i].words), *report = report_of(all);
         double period = number_at(all, "simulation.step_ms");
         assert_true(json_is_false(json_object_get(report, "declined")));
         assert_string_equal(text_at(report, "bound"), shipped[i].kind);
@@ -313,7 +312,7 @@ static void expect_deal_of_shard(const struct dealing *dealing, const json_t *ro
 
 static void expect_deal(const struct dealing *dealing)
 {
-    json_t *all = plan(lasting("--list data/steps/broadcast.txt --broadcast-queues %s", dealing->words));
+    json_t *all = verified_plan("--list data/steps/broadcast.txt --broadcast-queues %s", dealing->words);
     json_t *rows = json_object_get(report_of(all), "queues");
     assert_int_equal(json_array_size(rows) % (size_t)dealing->queues, 0);
     assert_above(json_array_size(rows), 0);
@@ -409,7 +408,7 @@ static const struct {
 static void expect_shape(size_t i, const char *options)
 {
     char *words = lasting("--list %s --broadcast-slices 4 %s", write_text("shape.txt", "%s", shapes[i].text), options);
-    json_t *all = plan(words), *report = report_of(all);
+    json_t *all = verified_plan("%s", words), *report = report_of(all);
     assert_true(json_is_false(json_object_get(report, "declined")));
     double sum = 0, bytes = 0;
     const json_t *rows = json_object_get(report, "queues"), *first = json_array_get(rows, 0);
@@ -447,7 +446,7 @@ TEST(lists_of_any_shape_are_sent)
 static size_t count_shards(const char *copies)
 {
     const char *path = write_text("messages.txt", THREE "task u a.compute 1us role=update writes=wa\n%s", copies);
-    json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 1 --broadcast-slices 4", path)));
+    json_t *json = report_of(verified_plan("--list %s --broadcast-queues 1 --broadcast-slices 4", path));
     return json_array_size(json_object_get(json, "queues"));
 }
 
@@ -497,7 +496,7 @@ static size_t expect_numbers(const struct list *list)
             continue;
         assert_above(task->extra.message, 0);
         assert_at_most(task->extra.message, list->extra.last_message);
-        const struct tensor *from = task->accesses[1].tensor, *to = task->accesses[0].tensor;
+        const struct tensor *from = copy_source(task), *to = copy_target(task);
         if (!source[task->extra.message]) {
             source[task->extra.message] = from;
             n++;
@@ -543,8 +542,8 @@ TEST(a_printed_list_has_the_same_messages)
         assert_string_equal(again, list);
         free(list);
         free(again);
-        json_t *theirs = report_of(plan(lasting("%s %s --broadcast-queues 3", model, zero[i])));
-        json_t *ours = report_of(plan(lasting("--list %s --broadcast-queues 3", path)));
+        json_t *theirs = report_of(verified_plan("%s %s --broadcast-queues 3", model, zero[i]));
+        json_t *ours = report_of(verified_plan("--list %s --broadcast-queues 3", path));
         assert_true(json_equal(json_object_get(ours, "queues"), json_object_get(theirs, "queues")));
         assert_close(number_at(ours, "period_ms") / number_at(theirs, "period_ms"), 1, 1e-9);
     }
@@ -592,7 +591,7 @@ TEST(what_is_gathered_is_not_sent_sooner)
         json_t *task;
         size_t i, before = 0, after = 0;
         bool passed = false;
-        json_array_foreach(json_at(plan(lasting("--list %s --broadcast-queues 2", path)), "lists.0.tasks"), i, task)
+        json_array_foreach(json_at(verified_plan("--list %s --broadcast-queues 2", path), "lists.0.tasks"), i, task)
         {
             bool sends = strncmp(text_at(task, "task"), "x", 1) == 0;
             passed = passed || strcmp(text_at(task, "task"), "between") == 0;
@@ -617,13 +616,13 @@ TEST(slices_begin_in_turn)
                     "link a down 2e6 queues=2\nlink b up 1e6\nlink c up 1e6\ntensor wa a 8K parameters\n"
                     "tensor wb b 8K parameters\ntensor wc c 8K parameters\ntask u a.compute 0 role=update writes=wa\n"
                     "copy x wb wa role=broadcast msg=1\ncopy x wc wa role=broadcast msg=1\n");
-    json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", path)));
+    json_t *json = report_of(verified_plan("--list %s --broadcast-queues 2", path));
     assert_close(number_at(json, "period_ms") / number_at(json, "bound_ms"), 1, 1e-6);
 }
 
 TEST(what_cannot_be_broadcast_is_said)
 {
-    json_t *json = report_of(plan(lasting("--list %s --broadcast-queues 2", write_text("three.txt", THREE))));
+    json_t *json = report_of(verified_plan("--list %s --broadcast-queues 2", write_text("three.txt", THREE)));
     assert_true(json_is_true(json_object_get(json, "declined")));
     assert_int_equal(json_array_size(json_object_get(json, "queues")), 0);
     if (!json_is_null(json_object_get(json, "period_ms")))

@@ -332,8 +332,7 @@ TEST(updates_of_some_steps_take_their_share)
                                "task f gpu.compute 1ms layer=0 role=forward reads=w\n"
                                "task b gpu.compute 2ms layer=0 role=backward reads=w writes=g\n"
                                "task u gpu.compute 4ms cpu=1ms layer=0 role=update every=2 reads=g,w writes=w\n");
-    json_t *plan = yard_json("plan --list %s --clip 0 --overlap plan --simulate --verify --json", path),
-           *pass = json_at(plan, "passes.0");
+    json_t *plan = verified_plan("--list %s --clip 0 --overlap plan", path), *pass = json_at(plan, "passes.0");
     assert_string_equal(text_at(pass, "choice"), "C");
     expect_number("period", number_at(pass, "period_ms"), 3.5);
     assert_at_most(number_at(pass, "bound_ms"), 3.5);
@@ -363,7 +362,7 @@ TEST(updates_that_share_are_planned_together)
                                       "task b gpu.compute 2ms layer=0 role=backward reads=w0,w1 writes=g0,g1\n"
                                       "%s",
                                       describe_layers(2, (int[]){1000, 4000}), cases[i].updates);
-        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        json_t *plan = verified_plan("--list %s --clip 0 --overlap all-cpu", path);
         assert_string_equal(text_at(plan, "passes.0.choice"), cases[i].choice);
         expect_number("period", number_at(plan, "simulation.step_ms"), cases[i].period);
     }
@@ -382,7 +381,7 @@ TEST(updates_of_two_layers_that_write_the_same_parameters_stay)
                                   "task b gpu.compute 2ms layer=0 role=backward reads=w0 writes=g0\n"
                                   "task u gpu.compute 9ms cpu=1ms layer=0 role=update reads=g0,w0 writes=w0\n",
                                   describe_layers(2, (int[]){1000, 1000}));
-    json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+    json_t *plan = verified_plan("--list %s --clip 0 --overlap all-cpu", path);
     assert_string_equal(text_at(plan, "passes.0.choice"), "DD");
     expect_number("period", number_at(plan, "simulation.step_ms"), 1 + 1 + 2 + 9 + 2 + 9);
 }
@@ -423,7 +422,7 @@ TEST(what_has_to_stay_keeps_its_neighbours)
                                       "task f gpu.compute 1ms role=forward reads=w,v\n"
                                       "task b gpu.compute 1ms role=backward reads=w,v writes=g\n%s",
                                       cases[i].updates);
-        json_t *plan = yard_json("plan --list %s --clip 0 --overlap all-cpu --simulate --verify --json", path);
+        json_t *plan = verified_plan("--list %s --clip 0 --overlap all-cpu", path);
         bool moves = json_is_false(json_at(plan, "passes.0.declined"));
         if (moves != cases[i].moves)
             test_failed("%s%s\n", cases[i].updates, moves ? "moves" : "stays");
@@ -815,10 +814,7 @@ TEST(the_local_rule_looks_at_the_step_that_runs)
 
 /* ---- lists and commands ------------------------------------------------------------------------------------------ */
 
-static double planned_ms(const char *words)
-{
-    return number_at(yard_json("plan %s --simulate --verify --json", words), "simulation.step_ms");
-}
+static double planned_ms(const char *words) { return number_at(verified_plan("%s", words), "simulation.step_ms"); }
 
 /* A list as `yard plan --print-list` shows it takes as long, when it is read, as what it was printed for.  It has both
  * sides of each update that is chosen in the step, and parameters that live for a part of the step, as gathered

@@ -25,8 +25,6 @@
 
 /* ---- by hand ----------------------------------------------------------------------------------------------------- */
 
-static json_t *plan(const char *words) { return yard_json("plan --simulate --verify --json %s", words); }
-
 static json_t *report_of(json_t *plan)
 {
     json_t *passes_on = json_object_get(plan, "passes");
@@ -46,7 +44,7 @@ static const char *report_text(json_t *json)
  * and which ones were dropped. */
 static void expect_outcome(const char *words, const char *expected)
 {
-    json_t *json = report_of(plan(words)), *commit, *number;
+    json_t *json = report_of(verified_plan("%s", words)), *commit, *number;
     size_t i;
     const char *found = "";
     assert_string_equal(text_at(json, "pass"), "snapshot");
@@ -83,7 +81,7 @@ TEST(the_critical_path_has_no_snapshots)
     json_t *task;
     size_t i;
     double sum = 0;
-    json_array_foreach(json_at(plan(LIST), "simulation.critical_path"), i, task)
+    json_array_foreach(json_at(verified_plan(LIST), "simulation.critical_path"), i, task)
     {
         assert_string_equal(text_at(task, "lane"), "gpu compute");
         sum += number_at(task, "ms");
@@ -96,7 +94,7 @@ TEST(without_a_disk_in_the_hardware_no_time_is_claimed)
 {
     char *text = read_text("data/hardware/laptop.txt");
     *strstr(text, "link disk") = '#';
-    json_t *json = plan(lasting("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text)));
+    json_t *json = verified_plan("--model tiny --hardware %s --snapshot x", write_text("diskless.txt", "%s", text));
     assert_contains(report_text(json), "no link disk says how fast the disk is");
     free(text);
 }
@@ -113,8 +111,9 @@ TEST(an_update_that_skips_steps_holds_no_other)
                                                "task U0 gpu.compute 1ms role=update cpu=1ms every=3 writes=w0\n");
     const char *words = lasting("--list %s --clip 0 --overlap all-cpu --snapshot x --iterations 7", list);
     expect_outcome(words, "1: 3 3, 2: 5 5, 3: 8 8, 5: 12 12, 6: 15 15 but not 4 7");
-    assert_close(number_at(plan(words), "simulation.step_ms"), 7.0 / 3, 1e-9);
-    assert_close(number_at(report_of(plan(words)), "held_ms"), 0, 0); /* copies on the host take no time */
+    assert_close(number_at(verified_plan("%s", words), "simulation.step_ms"), 7.0 / 3, 1e-9);
+    assert_close(number_at(report_of(verified_plan("%s", words)), "held_ms"), 0,
+                 0); /* copies on the host take no time */
 }
 
 /* ---- at random --------------------------------------------------------------------------------------------------- */
@@ -149,10 +148,10 @@ static struct scene random_scene(uint32_t seed)
 static char *scene_text(const struct scene *scene)
 {
     char *text = NULL;
-    append_text(&text, "device gpu memory=1G\ndisk %d000 %dms\ntensor a gpu 4 activations\n", scene->rate,
-                scene->latency);
+    append_text(&text, "device gpu memory=1G\ndisk %d %dms\ntensor a gpu 4 activations\n", 1000 * scene->rate,
+                scene->latency); /* a list has bytes per second */
     if (scene->link)
-        append_text(&text, "link gpu down %d000\n", scene->link);
+        append_text(&text, "link gpu down %d\n", 1000 * scene->link);
     for (int u = 0; u < UNITS; u++)
         append_text(&text, "tensor w%d gpu %d parameters\ntensor g%d gpu 4 gradients\n", u, scene->bytes[u], u);
     append_text(&text, "task f gpu.compute %dms role=forward reads=w0,w1,w2 writes=a\n", scene->forward);
@@ -164,40 +163,53 @@ static char *scene_text(const struct scene *scene)
     return text;
 }
 
-/* The rule of slots over all of its states: up to five slots, any of them with an iteration under way, and the newest
- * that counts in any of the others or in none. */
+/* Is a slot neither that of the newest iteration that is safe nor that of an iteration under way? */
+static bool has_free_slot(const struct slots *slots)
+{
+    for (int k = 1; k <= slots->n; k++)
+        if (slots->iteration[k] == 0 && k != slots->durable)
+            return true;
+    return false;
+}
+
+/* Iteration 7 takes a slot.  When it returns the slot, that one has the newest iteration that is safe, if 7 `counts`:
+ * if all of it was stored. */
+static void expect_rule_of_slots(const struct slots *before)
+{
+    struct slots slots = *before;
+    int taken = take_slot(&slots, 7);
+    assert_int_equal(taken > 0, has_free_slot(before));
+    assert_int_equal(slot_of(&slots, 7), taken);
+    for (int k = 1; k <= before->n; k++)
+        assert_int_equal(slots.iteration[k], k == taken ? 7 : before->iteration[k]);
+    assert_int_equal(slots.durable, before->durable);
+    if (!taken)
+        return;
+    assert_int_not_equal(taken, before->durable);
+    assert_int_equal(before->iteration[taken], 0);
+    for (int counts = 0; counts < 2; counts++) {
+        struct slots after = slots;
+        return_slot(&after, 7, counts);
+        assert_int_equal(after.durable, counts ? taken : before->durable);
+        for (int k = 1; k <= before->n; k++)
+            assert_int_equal(after.iteration[k], before->iteration[k]);
+    }
+}
+
+/* All states of up to five slots: any of them with an iteration under way, and the newest iteration that is safe in any
+ * of the others or in none. */
 TEST(a_slot_is_free_unless_it_is_the_newest_or_an_iteration_has_it)
 {
     for (int n = 1; n <= 5; n++)
-        for (int state = 0; state < (n + 1) << n; state++) {
-            struct slots slots = {.n = n, .durable = state >> n};
-            int n_free = 0;
-            for (int k = 1; k <= n; k++) {
-                slots.iteration[k] = state >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
-                if (!slots.iteration[k] && k != slots.durable)
-                    n_free++;
-            }
-            if (slots.durable && slots.iteration[slots.durable])
-                continue; /* no state that occurs: what is kept is nobody's */
-            struct slots before = slots;
-            int taken = take_slot(&slots, 7);
-            assert_int_equal(taken > 0, n_free > 0);
-            assert_int_equal(slot_of(&slots, 7), taken);
-            for (int k = 1; k <= n; k++)
-                assert_int_equal(slots.iteration[k], k == taken ? 7 : before.iteration[k]);
-            assert_int_equal(slots.durable, before.durable);
-            if (!taken)
-                continue;
-            assert_int_not_equal(taken, before.durable);
-            assert_int_equal(before.iteration[taken], 0);
-            for (int counts = 0; counts < 2; counts++) {
-                struct slots after = slots;
-                return_slot(&after, 7, counts);
-                assert_int_equal(after.durable, counts ? taken : before.durable);
+        for (int durable = 0; durable <= n; durable++)                 /* 0: none is safe yet */
+            for (int under_way = 0; under_way < 1 << n; under_way++) { /* bit k - 1: slot k has an iteration */
+                struct slots slots = {.n = n, .durable = durable};
                 for (int k = 1; k <= n; k++)
-                    assert_int_equal(after.iteration[k], before.iteration[k]);
+                    slots.iteration[k] = under_way >> (k - 1) & 1 ? (uint32_t)(100 + k) : 0;
+                bool can_occur = durable == 0 || slots.iteration[durable] == 0; /* what is safe is not under way */
+                if (can_occur)
+                    expect_rule_of_slots(&slots);
             }
-        }
 }
 
 /* The slots one by one: which iteration each has, and from when on that one is in the file and safe. */
@@ -294,11 +306,11 @@ static char *reckon(const struct scene *scene)
 static void expect_advice(const char *words, int every)
 {
     char *line = lasting("%s %d", words, every);
-    const char *advice = strstr(report_text(plan(line)), "up with --snapshot-every ");
+    const char *advice = strstr(report_text(verified_plan("%s", line)), "up with --snapshot-every ");
     if (!advice)
         return;
     line = lasting("%s %d", words, atoi(advice + strlen("up with --snapshot-every ")));
-    if (json_array_size(json_object_get(report_of(plan(line)), "dropped")))
+    if (json_array_size(json_object_get(report_of(verified_plan("%s", line)), "dropped")))
         test_failed("%s drops some\n", line);
 }
 
@@ -352,7 +364,7 @@ LAW(updates_that_skip_steps_are_stored_or_dropped)
         char *words = lasting("--list %s --clip %d --overlap %s --snapshot x --snapshot-slots %d --snapshot-every %d "
                               "--iterations 60",
                               write_text("skips.txt", "%s", text), clip, side, slots, every);
-        json_t *json = report_of(plan(words));
+        json_t *json = report_of(verified_plan("%s", words));
         size_t all =
             json_array_size(json_object_get(json, "commits")) + json_array_size(json_object_get(json, "dropped"));
         if (all != 60 / (size_t)every)
@@ -387,7 +399,7 @@ TEST(a_slow_link_holds_no_update_on_the_device)
                        1e3 * scene.bytes[0] / down, scene.bytes[0], scene.forward, scene.backward[0], scene.update);
         for (int on_device = 0; on_device < 2; on_device++) {
             json_t *json =
-                plan(lasting("--list %s --clip 0 --snapshot x --snapshot-in %s", list, on_device ? "device" : "host"));
+                verified_plan("--list %s --clip 0 --snapshot x --snapshot-in %s", list, on_device ? "device" : "host");
             expect_ms(json, "simulation.step_ms", on_device ? all : host);
             expect_ms(report_of(json), "host_ms", host);
             expect_ms(report_of(json), "device_ms", all);
@@ -405,7 +417,7 @@ static void expect_slow(const char *rate, int slots, const char *expected)
                             "tensor a gpu 4 activations\ntask f gpu.compute 5ms role=forward reads=w writes=a\n"
                             "task u gpu.compute 3ms role=update reads=a,w writes=w\n",
                             rate);
-    json_t *all = plan(lasting("--list %s --clip 0 --snapshot x --snapshot-slots %d", path, slots));
+    json_t *all = verified_plan("--list %s --clip 0 --snapshot x --snapshot-slots %d", path, slots);
     const char *text = report_text(all);
     double period = number_at(all, "simulation.step_ms");
     if (!strstr(text, expected) || fabs(period - 8) > 1e-9)
@@ -425,9 +437,10 @@ TEST(a_slow_disk_is_told_which_interval_it_keeps_up_with)
  * period all the same. */
 TEST(no_lane_is_busier_than_the_period)
 {
-    json_t *json = plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
-                        "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
-                        "--snapshot-slots 3");
+    json_t *json =
+        verified_plan("--layers 1 --heads 1 --channels 8 --seq-len 8 --batch 2 --micro-batch 1 --zero 2 --clip 0 "
+                      "--mesh dp=2 --hardware data/hardware/server.txt --untied --overlap all-cpu --snapshot x "
+                      "--snapshot-slots 3");
     json_t *simulation = json_object_get(json, "simulation"), *share;
     const char *lane;
     assert_true(json_is_false(json_object_get(simulation, "settled")));
@@ -443,7 +456,7 @@ TEST(no_lane_is_busier_than_the_period)
 /* Bytes that are stored of an iteration, in the first slot. */
 static double stored_bytes(const char *words)
 {
-    json_t *json = plan(lasting("--model tiny --hardware data/hardware/server.txt %s", words));
+    json_t *json = verified_plan("--model tiny --hardware data/hardware/server.txt %s", words);
     return strtod(text_at(report_of(json), "reason"), NULL);
 }
 
@@ -478,8 +491,8 @@ TEST(what_cannot_be_copied_on_the_device_is_named)
         {"--overlap plan", "device", "are on the host when they are updated"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        json_t *json = plan(lasting(
-            "--model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device %s", cases[i].words));
+        json_t *json = verified_plan(
+            "--model tiny --hardware data/hardware/server.txt --snapshot x --snapshot-in device %s", cases[i].words);
         const char *text = report_text(json);
         if (strcmp(text_at(report_of(json), "in"), cases[i].in) != 0 ||
             (cases[i].said ? !strstr(text, cases[i].said) : strstr(text, "host when") != NULL))
@@ -491,7 +504,8 @@ TEST(what_cannot_be_copied_on_the_device_is_named)
  * all updates ("CC"), so that the device's copies do nothing: their lanes are idle. */
 TEST(copies_of_the_side_that_is_not_expected_take_no_time)
 {
-    json_t *json = plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
+    json_t *json =
+        verified_plan("--model tiny --hardware data/hardware/workstation.txt --clip 0 --overlap local --snapshot x");
     assert_string_equal(text_at(json, "passes.0.choice"), "CC");
     json_t *busy = json_at(json, "simulation.busy"), *task;
     int n_idle = 0;
@@ -509,15 +523,20 @@ TEST(copies_of_the_side_that_is_not_expected_take_no_time)
     assert_above(n_idle, 0);
 }
 
-/* The list of a model on paper with --overlap local, some of whose updates are expected on the CPU and some on the
- * device. */
-static struct trainer *plan_both_sides(void)
+/* The list of a training on described hardware. */
+static struct trainer *plan_on(const char *hardware, const char *words)
 {
-    struct settings *settings =
-        parse_words("--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
-    asked_predict.hardware = "data/hardware/laptop.txt";
+    struct settings *settings = parse_words(words);
+    asked_predict.hardware = hardware;
     asked_predict.simulate = true;
     return plan_training(settings, LIST_TRAIN);
+}
+
+/* With --overlap local: some updates are expected on the CPU and some on the device. */
+static struct trainer *plan_both_sides(void)
+{
+    return plan_on("data/hardware/laptop.txt",
+                   "--model nano --micro-batch 1 --overlap local --clip 0 --snapshot build/never.snap");
 }
 
 /* The update that writes what the copy stores: either side has parameters and state of its own. */
@@ -525,7 +544,7 @@ static const struct task *update_that_is_stored(const struct list *list, const s
 {
     for (size_t i = 0; i < list->n; i++) {
         const struct task *task = list->tasks[i];
-        if (task->role == ROLE_UPDATE && touches_bytes(task, copy->accesses[1].tensor, ACCESS_WRITE))
+        if (task->role == ROLE_UPDATE && touches_bytes(task, copy_source(copy), ACCESS_WRITE))
             return task;
     }
     test_failed("copy %zu %s stores what no update writes\n", copy->index, copy->name);
@@ -580,9 +599,10 @@ TEST(an_update_of_either_side_is_stored_after_its_copies_back)
  * down on another lane. */
 TEST(no_lane_has_snapshots_and_other_copies)
 {
-    json_t *tasks = json_at(plan("--model tiny --layers 4 --hardware data/hardware/server.txt --clip 0 --overlap plan "
-                                 "--snapshot x"),
-                            "lists.0.tasks");
+    json_t *tasks =
+        json_at(verified_plan("--model tiny --layers 4 --hardware data/hardware/server.txt --clip 0 --overlap plan "
+                              "--snapshot x"),
+                "lists.0.tasks");
     json_t *one, *other;
     size_t i, k, snapshots = 0, downs = 0;
     json_array_foreach(tasks, i, one)
@@ -603,13 +623,27 @@ TEST(no_lane_has_snapshots_and_other_copies)
     assert_above(downs, 0);
 }
 
-/* Updates that move to the host in slices: each slice goes to its own place in the unit's buffer.  If two went to one
- * place, the command would fail, since plan() gives it --verify. */
+/* Updates that move to the host in slices: each slice goes to its own bytes of the unit's buffer. */
 TEST(slices_of_an_update_have_places_of_their_own)
 {
-    json_t *json =
-        plan("--model gpt2 --micro-batch 1 --hardware data/hardware/server.txt --overlap all-cpu --snapshot x");
-    assert_string_equal(text_at(report_of(json), "pass"), "snapshot");
+    struct trainer *trainer = plan_on("data/hardware/server.txt",
+                                      "--model gpt2 --micro-batch 1 --overlap all-cpu --snapshot build/never.snap");
+    const struct list *list = trainer->train_list;
+    size_t in_one_buffer = 0; /* pairs of slices */
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct task *later = list->tasks[i], *earlier = list->tasks[k];
+            if (later->role != ROLE_SNAPSHOT || !is_copy(later) || earlier->role != ROLE_SNAPSHOT || !is_copy(earlier))
+                continue;
+            const struct tensor *a = copy_target(earlier), *b = copy_target(later);
+            if (a->storage != b->storage)
+                continue;
+            in_one_buffer++;
+            if (a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes)
+                test_failed("tasks %zu and %zu %s write the same bytes of %s\n", k, i, later->name, a->storage->name);
+        }
+    assert_above(in_one_buffer, 0);
+    free_trainer(trainer);
 }
 
 /* The way of a gradient that leaves and comes back for every micro-batch is followed once, not once for each way

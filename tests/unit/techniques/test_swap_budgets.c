@@ -101,8 +101,7 @@ TEST(more_memory_with_overlap_is_no_slower)
         double before = INFINITY;
         for (size_t i = 0; i < COUNT(mib); i++) {
             const char *list = write_text("plan.txt", "%s", list_within(mib[i] * MIB, strstr(text, "device gpu")));
-            json_t *plan =
-                yard_json("plan --list %s --clip 0 --swap auto %s --simulate --verify --json", list, modes[m]);
+            json_t *plan = verified_plan("--list %s --clip 0 --swap auto %s", list, modes[m]);
             double now = number_at(plan, "simulation.step_ms");
             if (now > before * (1 + 1e-9))
                 test_failed("%s: %g ms in %zu MiB, %g in fewer\n", modes[m], now, mib[i], before);
@@ -165,7 +164,7 @@ static int count_returns(const json_t *plan, char first_letter)
 static void expect_streamed(int seed, int layers, const char *text, size_t budget, const char *options)
 {
     const char *path = write_text("plan.txt", "%s", list_within(budget, text));
-    json_t *plan = yard_json("plan --list %s %s --simulate --verify --json", path, options);
+    json_t *plan = verified_plan("--list %s %s", path, options);
     assert_at_most(number_at(plan, "memory.0.peak.train.together"), (double)budget);
     expect_number("the host's parameters", number_at(plan, "memory.1.peak.train.parameters"),
                   (double)(weight_bytes(seed) * (size_t)layers));

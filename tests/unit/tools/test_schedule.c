@@ -73,7 +73,7 @@ TEST(steps_take_as_long_as_in_pytorch)
 {
     for (size_t i = 0; i < COUNT(files); i++)
         for (int clip = 0; clip < 2; clip++) {
-            json_t *plan = yard_json("plan --list %s --simulate --verify --json --clip %d", path_of(i), clip);
+            json_t *plan = verified_plan("--list %s --clip %d", path_of(i), clip);
             expect_number(files[i].name, number_at(plan, "simulation.step_ms"),
                           clip ? files[i].period : files[i].unclipped);
         }
