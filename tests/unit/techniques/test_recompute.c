@@ -1,8 +1,8 @@
 /* test_recompute.c - activations that are made again: which ones, and how many bytes this spares.
  *
- * It tests src/techniques/recompute.  It checks which tasks are repeated in a model and in lists that no model has, that
- * the values stay the same, and that memory and time are as predicted.  It catches a task that is repeated after its
- * input has changed, and an activation that is kept although it is made again.
+ * It tests src/techniques/recompute.  It checks which tasks are repeated in a model and in lists that no model has,
+ * that the values stay the same, and that memory and time are as predicted.  It catches a task that is repeated after
+ * its input has changed, and an activation that is kept although it is made again.
  *
  * To see it fail: in recompute.c, let `selective` make again all that `full` does: is_meant() is true.
  *

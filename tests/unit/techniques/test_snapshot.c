@@ -623,8 +623,8 @@ TEST(no_lane_has_snapshots_and_other_copies)
     assert_above(downs, 0);
 }
 
-/* What a list writes into buffers of snapshots, piece by piece: no two pieces of a buffer have a byte in common.  Returns
- * the number of pairs that are in one buffer. */
+/* What a list writes into buffers of snapshots, piece by piece: no two pieces of a buffer have a byte in common.
+ * Returns the number of pairs that are in one buffer. */
 static size_t expect_places_apart(const struct list *list)
 {
     size_t pairs = 0;
