@@ -9,7 +9,8 @@
 static const struct machine_shape {
     int vector, work_group;
 } shapes[SHAPES] = {{0, 0}, {8, 1}, {4, 1}, {1, 1}, {4, 64}, {1, 64}};
-struct machine *machines[SHAPES], *machine;
+struct machine *machines[SHAPES];
+struct machine *machine;
 struct device *device;
 
 void open_shapes(void)

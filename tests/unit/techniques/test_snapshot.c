@@ -623,6 +623,8 @@ TEST(no_lane_has_snapshots_and_other_copies)
     assert_above(downs, 0);
 }
 
+static bool is_copy_for_snapshot(const struct task *task) { return task->role == ROLE_SNAPSHOT && is_copy(task); }
+
 /* What a list writes into buffers of snapshots, piece by piece: no two pieces of a buffer have a byte in common.
  * Returns the number of pairs that are in one buffer. */
 static size_t expect_places_apart(const struct list *list)
@@ -631,7 +633,7 @@ static size_t expect_places_apart(const struct list *list)
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < i; k++) {
             const struct task *later = list->tasks[i], *earlier = list->tasks[k];
-            if (later->role != ROLE_SNAPSHOT || !is_copy(later) || earlier->role != ROLE_SNAPSHOT || !is_copy(earlier))
+            if (!is_copy_for_snapshot(later) || !is_copy_for_snapshot(earlier))
                 continue;
             const struct tensor *a = copy_target(earlier), *b = copy_target(later);
             bool other_side = earlier->lane->device != later->lane->device; /* one of the two does nothing */
