@@ -7,6 +7,15 @@
 
 /* Text and token numbers may begin with the same few bytes. */
 
+/* The 32 bits at byte `at`; 0: the glimpse does not have them. */
+static uint32_t glimpse_u32(const struct glimpse *glimpse, size_t at)
+{
+    uint32_t word = 0;
+    if (glimpse->n >= at + sizeof word)
+        memcpy(&word, glimpse->bytes + at, sizeof word);
+    return word;
+}
+
 static bool is_one_of(char byte, const char *allowed, size_t n) { return memchr(allowed, (unsigned char)byte, n); }
 
 /* The signature is followed by the address of the first directory, which is even and in the file. */

@@ -28,10 +28,10 @@ void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size)
     return items;
 }
 
-/* The index of the first of items[low] ... items[high - 1] that is not before the key; or high, if all of them are. */
-static size_t search_between(size_t low, size_t high, const void *key, const void *items, size_t size,
-                             bool (*is_before)(const void *item, const void *key))
+size_t lower_bound(const void *key, const void *items, size_t n, size_t size,
+                   bool (*is_before)(const void *item, const void *key))
 {
+    size_t low = 0, high = n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (is_before((const char *)items + middle * size, key))
@@ -40,22 +40,4 @@ static size_t search_between(size_t low, size_t high, const void *key, const voi
             high = middle;
     }
     return low;
-}
-
-size_t lower_bound(const void *key, const void *items, size_t n, size_t size,
-                   bool (*is_before)(const void *item, const void *key))
-{
-    return search_between(0, n, key, items, size, is_before);
-}
-
-size_t lower_bound_near(size_t from, const void *key, const void *items, size_t n, size_t size,
-                        bool (*is_before)(const void *item, const void *key))
-{
-    size_t low = from, i = from, step = 1;
-    while (i < n && is_before((const char *)items + i * size, key)) {
-        low = i + 1;
-        i += step;
-        step *= 2;
-    }
-    return search_between(low, MIN(i, n), key, items, size, is_before);
 }

@@ -71,10 +71,4 @@ void *insert_item(void *items, size_t *n, size_t *cap, size_t at, size_t size);
 size_t lower_bound(const void *key, const void *items, size_t n, size_t size,
                    bool (*is_before)(const void *item, const void *key));
 
-/* lower_bound() among items[from] ... items[n - 1], by growing steps, for a place that is probably near `from`.
- * Elements near each other are in the caches; a binary search among all of a long array would miss them at each
- * step. */
-size_t lower_bound_near(size_t from, const void *key, const void *items, size_t n, size_t size,
-                        bool (*is_before)(const void *item, const void *key));
-
 #endif

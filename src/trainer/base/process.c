@@ -7,10 +7,10 @@
  *                               one ends the program
  *     before, other commands    the first signal ends the program
  *
- * One wish to end may arrive as several signals within milliseconds.  A Ctrl-C at a terminal reaches the child of a
- * parent process (live_in_child()) twice: directly, and from the parent, which hands signals on.  timeout(1) sends its
- * signal to the process, and then to its group.  So what comes within ONE_SIGNAL_NS after the first signal belongs to
- * it; a user who wants the program to end at once presses Ctrl-C later.
+ * One wish to end may arrive as two signals.  A Ctrl-C at a terminal reaches the child of a parent process
+ * (live_in_child()) directly, and from the parent, which hands signals on.  timeout(1) sends its signal to the process,
+ * and then to its group.  So a signal is the second one only if the first one came the same way, and more than
+ * ONE_SIGNAL_NS before.
  *
  * A signal that the program's caller ignores, as nohup does with SIGHUP, stays ignored.  The exception is SIGINT: a
  * shell ignores it for jobs in the background, but a user who sends it to this process by its number means it.
@@ -37,10 +37,12 @@ static void end_with_parent(void) {} /* the child of a parent that is killed goe
 
 /* What the first signal lets end before the program ends, such as "the step".  NULL: the first signal ends it. */
 static const char *_Atomic unfinished;
-static atomic_bool has_said_so;        /* the user has been told what is being finished */
-static _Atomic uint64_t first_came_ns; /* when the first signal came; 0 where none has */
-static atomic_int child;               /* in a parent, its child's number; otherwise 0 */
-static atomic_bool is_helper;          /* in a child: the parent acts on signals */
+static atomic_bool has_said_so; /* the user has been told what is being finished */
+/* When the first signal came, [0] from elsewhere, [1] from the parent process; 0: none has come. */
+static _Atomic uint64_t first_came_ns[2];
+static _Atomic pid_t parent;  /* in a child, its parent's number; otherwise 0 */
+static atomic_int child;      /* in a parent, its child's number; otherwise 0 */
+static atomic_bool is_helper; /* in a child: the parent acts on signals */
 
 static const uint64_t ONE_SIGNAL_NS = 500000000;
 
@@ -63,7 +65,7 @@ _Noreturn void end_in_handler(enum exit_code code, const char *line)
     _Exit((int)code);
 }
 
-bool interrupted(void) { return first_came_ns != 0; }
+bool interrupted(void) { return first_came_ns[0] || first_came_ns[1]; }
 
 /* The user is told once that the program ends after what it is at. */
 static void tell_what_is_finished(int signal_number)
@@ -80,16 +82,17 @@ static void tell_what_is_finished(int signal_number)
     write_plainly("\n");
 }
 
-static void interrupt_by(int signal_number)
+static void interrupt_by(int signal_number, const siginfo_t *from)
 {
-    uint64_t now = now_ns(), first = 0;
     if (is_helper)
         return;
-    bool again = !atomic_compare_exchange_strong(&first_came_ns, &first, now); /* then `first` is when that one came */
-    if (again && now < first + ONE_SIGNAL_NS)
-        return;
-    if (again && signal_number == SIGXCPU)
+    if (signal_number == SIGXCPU && interrupted())
         return; /* the system sends it every second; all of them count as one */
+    bool handed_on = parent && from->si_pid == parent;
+    uint64_t now = now_ns(), first = 0;
+    bool again = !atomic_compare_exchange_strong(&first_came_ns[handed_on], &first, now);
+    if (again && now < first + ONE_SIGNAL_NS) /* `first` is when the first one came */
+        return;
     if (child) {
         kill(child, signal_number);
         return;
@@ -103,16 +106,17 @@ static void interrupt_by(int signal_number)
                                            : "yard: interrupted\n");
 }
 
-static void handle_interrupt(int signal_number)
+static void handle_interrupt(int signal_number, siginfo_t *from, void *context)
 {
     int errno_before = errno;
-    interrupt_by(signal_number);
+    (void)context;
+    interrupt_by(signal_number, from);
     errno = errno_before;
 }
 
 static void take_signal(int number)
 {
-    struct sigaction action = {.sa_handler = handle_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_sigaction = handle_interrupt, .sa_flags = SA_RESTART | SA_SIGINFO};
     sigaction(number, &action, NULL);
 }
 
@@ -185,7 +189,7 @@ void *allocate_shared(size_t bytes)
 /* Returns 0 in the child, which ends with its parent; in the parent the child's number. */
 static pid_t fork_child(void)
 {
-    pid_t parent = getpid();
+    pid_t self = getpid();
     fflush(NULL);             /* else the child would print the same text again */
     signal(SIGCHLD, SIG_DFL); /* where this signal is ignored, waitpid() does not learn how a child has ended */
     pid_t pid = fork();
@@ -193,6 +197,7 @@ static pid_t fork_child(void)
         fail(EXIT_FAILED, "cannot start a process: %s; allow this user more of them (ulimit -u)", strerror(errno));
     if (pid > 0)
         return pid;
+    parent = self;
     end_with_parent();
     if (getppid() != parent) /* the parent was killed before end_with_parent() */
         _Exit(EXIT_INTERRUPTED);

@@ -17,14 +17,6 @@ bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, siz
     return glimpse->n >= at + n && memcmp(glimpse->bytes + at, text, n) == 0;
 }
 
-uint32_t glimpse_u32(const struct glimpse *glimpse, size_t at)
-{
-    uint32_t word = 0;
-    if (glimpse->n >= at + sizeof word)
-        memcpy(&word, glimpse->bytes + at, sizeof word);
-    return word;
-}
-
 /* After the signature come flags, with three bits never set, a time, how the file was packed, and on which system. */
 static bool is_gzip_header(const struct glimpse *glimpse)
 {

@@ -50,9 +50,8 @@ struct glimpse {
     char last[GLIMPSE_LAST]; /* the file's last bytes; those of a shorter file are at the end of this array */
 };
 
-/* Are the n bytes of `text` at byte `at`?  These two look no further than glimpse->bytes. */
+/* Are the n bytes of `text` at byte `at`, and among glimpse->bytes? */
 bool glimpse_has(const struct glimpse *glimpse, size_t at, const char *text, size_t n);
-uint32_t glimpse_u32(const struct glimpse *glimpse, size_t at); /* the 32 bits at byte `at`; 0: they are not there */
 
 /* Functions of the folder that knows files of other programs (struct training_parts, base/additions.h). */
 struct formats {

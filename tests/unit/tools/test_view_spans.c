@@ -1,15 +1,45 @@
 /* test_view_spans.c - a timeline from far out, where steps are too narrow to be seen and whole steps are drawn
  * together.
  *
- * It tests shares.c and bars.c of src/tools/view.  The test counts one by one how long bars last by colour, and all its
- * steps are alike, so it knows where spans begin.  It catches sums that a late bar has made wrong, a span that is
- * missing at the left edge, a bar that is lost where it reaches into a span, and a long bar that is drawn as a span.
+ * It tests shares.c, bars.c and the search of columns.c in src/tools/view.  The test counts one by one how long bars
+ * last by colour, and all its steps are alike, so it knows where spans begin.  It catches sums that a late bar has made
+ * wrong, a span that is missing at the left edge, a bar that is lost where it reaches into a span, a long bar that is
+ * drawn as a span, and a search that ends beside its place.
  *
  * To see it fail: in is_valid() of shares.c, write || in place of &&.
  */
 #include "tests/support/support_view.h"
+#include "tools/view/brush.h"
 
 enum { EVEN_STEPS = 12, TASK_NS = 1000, STEP_NS = TASKS * TASK_NS };
+
+/* ---- searching --------------------------------------------------------------------------------------------------- */
+
+static bool is_smaller(const void *item, const void *key)
+{
+    const int *a = item;
+    const int *b = key;
+    return *a < *b;
+}
+
+/* In 0, 2, 4 ... a search finds the place that a walk finds, from wherever it begins at or before that place; one that
+ * begins behind the end stays there. */
+TEST(a_place_is_found_from_any_place_before_it)
+{
+    enum { MOST = 40 };
+    int items[MOST];
+    for (int i = 0; i < MOST; i++)
+        items[i] = 2 * i;
+    for (size_t n = 0; n <= MOST; n++)
+        for (int key = -1; key <= 2 * (int)n; key++) {
+            size_t place = 0;
+            while (place < n && items[place] < key)
+                place++;
+            for (size_t from = 0; from <= place; from++)
+                assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
+            assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);
+        }
+}
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 

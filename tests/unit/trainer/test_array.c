@@ -3,7 +3,7 @@
  * It tests array.c and allocate.c of src/trainer/base.  It catches a search that ends beside its place, an item that is
  * lost when another one is inserted, and a product of sizes that wraps around to a small number.
  *
- * To see it fail: in array.c, let lower_bound_near() pass by a place: low = i + 2.
+ * To see it fail: in array.c, let lower_bound() pass by a place: low = middle + 2.
  *
  * The expected places are those that a walk from the first item finds.
  */
@@ -17,8 +17,7 @@ static bool is_smaller(const void *item, const void *key)
     return *a < *b;
 }
 
-/* The array has 0, 2, 4 ..., one more each time.  A search finds the place that a walk finds, from wherever it begins
- * at or before that place; one that begins behind the end stays there. */
+/* The array has 0, 2, 4 ..., one more each time.  A search finds the place that a walk finds. */
 TEST(places_in_arrays_are_found_and_made)
 {
     enum { MOST = 40 };
@@ -31,9 +30,6 @@ TEST(places_in_arrays_are_found_and_made)
             while (place < n && items[place] < key)
                 place++;
             assert_int_equal(lower_bound(&key, items, n, sizeof *items, is_smaller), place);
-            for (size_t from = 0; from <= place; from++)
-                assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
-            assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);
         }
         items = insert_item(items, &n, &cap, 0, sizeof *items);
         for (size_t i = 1; i < n; i++)

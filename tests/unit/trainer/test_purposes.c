@@ -17,7 +17,7 @@ static struct machine *machine_with_link(int max_lanes)
     struct device *device = set_up_device(machine, 0, "gpu", 1 << 20);
     struct link *up = add_link(machine, 1e9, 0);
     up->max_lanes = max_lanes;
-    device->described.links[LINK_UP] = up;
+    device->extra.described.links[LINK_UP] = up;
     return machine;
 }
 
