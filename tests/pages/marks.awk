@@ -2,37 +2,52 @@
 #
 #     awk -v wrong=WRONG -f tests/pages/marks.awk tests/pages/marks/README.marks README.md
 #
-# MARKS has marks, and below them                     a line of the page begins so, and the marks are put above it
+# MARKS has marks, and below them one line or more    where lines of the page begin so, the marks are put above them
 #
 #     <!-- numbers: compute 'log(256)' -->                <!-- numbers: compute 'log(256)' -->
 #     The *loss* says                                     The *loss* says how badly the model predicts the next byte.
 #
-# WRONG gets a complaint where no line of the page begins so, or several do.
+# One line is enough where no other line of the page begins so.  WRONG gets a complaint where the page has no such
+# lines, or has them twice.
 
-FILENAME == ARGV[1] && (gathering || /^<!-- /) {
-    marks = marks $0 "\n"
-    gathering = !/-->$/
+# ---- the marks -------------------------------------------------------------------------------------------------------
+
+FILENAME == ARGV[1] && (in_mark || /^<!-- /) {
+    if (place[n] != "" || n == 0)
+        n++
+    marks[n] = marks[n] $0 "\n"
+    in_mark = !/-->$/
     next
 }
+FILENAME == ARGV[1] && /^$/ { next }
 FILENAME == ARGV[1] {
-    beginning[++n] = $0
-    marks_of[n] = marks
-    marks = ""
+    place[n] = place[n] $0 "\n"
     next
 }
-{
-    for (i = 1; i <= n; i++) {
-        if (index($0, beginning[i]) == 1) {
-            printf "%s", marks_of[i]
-            found[i]++
-        }
-    }
-    print
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+{ line[++n_lines] = $0 }
+
+function is_place(i, at,    beginning, n, k) { # marks i belong above line `at`
+    n = split(place[i], beginning, "\n") - 1
+    for (k = 1; k <= n; k++)
+        if (index(line[at + k - 1], beginning[k]) != 1)
+            return 0
+    return n > 0
 }
+
 END {
-    if (marks != "")
-        print "marks without a line below them: " marks >>wrong
+    for (at = 1; at <= n_lines; at++) {
+        for (i = 1; i <= n; i++) {
+            if (is_place(i, at)) {
+                printf "%s", marks[i]
+                found[i]++
+            }
+        }
+        print line[at]
+    }
     for (i = 1; i <= n; i++)
         if (found[i] != 1)
-            print "marks of a line that the page has " found[i] + 0 " times: " beginning[i] >>wrong
+            print "marks of lines that the page has " found[i] + 0 " times: " place[i] >>wrong
 }

@@ -13,8 +13,10 @@
 #     not ok 2 - tutorials/05-a-kernel.md                      # number: 310
 #     #   not printed:      step 2: 8.001 ms, ...              # edit: 4
 #
-# A page is Markdown.  A block that is indented has commands, and lines that they print.  Comments, which a reader of
-# the page does not see, are marks for this test.  A page of twelve lines, and what the walk does with each:
+# A page is Markdown.  A block that is indented has commands, and lines that they print.  What else this test needs to
+# know is in marks.  They would be in the way of those who read the page as text, so they stand in a file beside it,
+# tests/pages/marks/PAGE.marks, and marks.awk puts them into the page.  A page of twelve lines with its marks, and what
+# the walk does with each:
 #
 #      1      ./yard plan --model tiny --simulate             runs it: a block's line that begins like a command
 #      2      simulated step: 8.000 ms, ...                   looks for this line in what was printed; ... is the rest
@@ -33,7 +35,7 @@
 # number of line 5 comes from nowhere, neither from a block nor from a mark; and where line 10 has neither line 11 nor
 # 12.  The walk does not look at blocks between ``` and ```, which hold pictures, words for gdb, and sample text.
 #
-# A page may carry these marks
+# The marks are
 #
 #     numbers: COMMAND      runs it: what it prints proves numbers of the paragraph that follows
 #     section: COMMAND      the same, for all paragraphs of the section, from heading to heading
@@ -41,12 +43,9 @@
 #     tables: FIRST LINE    the same for all tables below the mark that begin with this line
 #     test: COMMAND         runs it: it makes a change that the text in front or behind tells to make
 #     by hand: WHY          no test makes the change
-#     curves: PAPER         does nothing here: src/gallery/gallery.sh fills in the block that follows
+#     curves: PAPER         does nothing here.  It is in the page, where src/gallery/gallery.sh fills the block below it
 #
-# A mark of three lines or more, and each mark of README.md, would be in the way of those who read the page as text.  So
-# such marks stand in a file beside it, tests/pages/marks/PAGE.marks, and marks.awk puts them into the page.
-#
-# To add a page, write it with its blocks and no marks, run the walk with PAGES=, and add a mark for each complaint.
+# To add a page, write it with its blocks, run the walk with PAGES=, and add a mark for each complaint.
 # Commands are any of the shell; those of marks also have edit() and compute(), which are below.
 #
 # walk_page() is the way of one page.  Its steps are functions of this file and awk programs that lie beside it.  Each

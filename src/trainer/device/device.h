@@ -21,13 +21,6 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
-/* OpenCL has its types in this one header, and fields here and in tensors and instances have these types. */
-#ifdef __APPLE__
-#include <OpenCL/cl.h>
-#else
-#include <CL/cl.h>
-#endif
-
 #include "device_facts.h"
 
 /* ---- memory and contexts ----------------------------------------------------------------------------------------- */

@@ -4,6 +4,13 @@
 #ifndef DEVICE_FACTS_H
 #define DEVICE_FACTS_H
 
+/* OpenCL has its types in this one header.  Fields here, in device.h, in tensors and in instances have these types. */
+#ifdef __APPLE__
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+
 #include "trainer/base/base.h"
 #include "trainer/base/lane.h"
 
