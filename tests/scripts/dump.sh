@@ -52,6 +52,7 @@ refuse 2 'no task writes a tensor attn.at; did you mean attn.att?' train --model
 refuse 2 'a tensor GELU; did you mean mlp.gelu?' train --model tiny --dump GELU="$TMP/none.npy"
 refuse 2 'a tensor qqqqqqqqqqq; `yard plan' train --model tiny --dump qqqqqqqqqqq="$TMP/none.npy"
 refuse 2 'no task of layer 7 uses attn.att' train --model tiny --dump attn.att@7="$TMP/none.npy"
+refuse 2 'no task writes a tensor attn.att@4294967297' train --model tiny --dump attn.att@4294967297="$TMP/none.npy"
 refuse 2 'takes NAME=FILE.npy' train --model tiny --dump attn.att
 refuse 2 'takes NAME=FILE.npy' train --model tiny --dump attn.att="$TMP/none.txt"
 check 'a refused dump leaves no file' [ ! -e "$TMP/none.npy" ]

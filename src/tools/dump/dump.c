@@ -43,7 +43,7 @@ static char *split_layer(const char *name, int *layer)
     const char *at = strrchr(name, '@');
     int64_t number;
     *layer = NONE;
-    if (!at || !parse_int(at + 1, &number) || number < 0)
+    if (!at || !parse_int(at + 1, &number) || number < 0 || number > INT32_MAX)
         return copy_string(name);
     *layer = (int)number;
     return format_string("%.*s", (int)(at - name), name);

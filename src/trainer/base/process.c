@@ -120,46 +120,41 @@ static void take_signal(int number)
     sigaction(number, &action, NULL);
 }
 
-/* Returns whether the signal was taken.  When SIGPIPE is ignored, writing fails, and main() says so. */
-static bool take_unless_ignored(int number)
+static bool is_ignored(int number)
 {
     struct sigaction old;
-    if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
-        return false;
-    take_signal(number);
-    return true;
+    return sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN;
 }
 
-/* Signals for which LLVM installs a handler that does nothing, when a driver compiles its first kernel. */
 static struct {
     int number;
-    bool ours; /* our handler was installed for it at the start */
-} swallowed[] = {{SIGUSR1, false}, {SIGXCPU, false}};
+    bool ours; /* it is handled here; a signal that the caller ignores is not */
+} handled[] = {{SIGINT, true}, {SIGTERM, false}, {SIGHUP, false}, {SIGUSR1, false}, {SIGUSR2, false}, {SIGXCPU, false}};
 
+/* LLVM installs handlers of its own for all of these when a driver compiles its first kernel.  They do nothing, or act
+ * once: a second signal of the same moment would end the program. */
 void take_signals_back(void)
 {
-    for (size_t i = 0; i < COUNT(swallowed); i++)
-        if (swallowed[i].ours)
-            take_signal(swallowed[i].number);
+    for (size_t i = 0; i < COUNT(handled); i++)
+        if (handled[i].ours)
+            take_signal(handled[i].number);
 }
 
 void defer_interrupts(const char *what)
 {
     unfinished = what;
-    take_unless_ignored(SIGPIPE);
+    if (!is_ignored(SIGPIPE)) /* otherwise writing fails, and main() says so */
+        take_signal(SIGPIPE);
 }
 
 const char *program_name = "yard";
 
 void prepare_process(const char *called)
 {
-    static const int others[] = {SIGTERM, SIGHUP, SIGUSR2};
     program_name = called;
-    take_signal(SIGINT);
-    for (size_t i = 0; i < COUNT(others); i++)
-        take_unless_ignored(others[i]);
-    for (size_t i = 0; i < COUNT(swallowed); i++)
-        swallowed[i].ours = take_unless_ignored(swallowed[i].number);
+    for (size_t i = 1; i < COUNT(handled); i++)
+        handled[i].ours = !is_ignored(handled[i].number);
+    take_signals_back();
     signal(SIGXFSZ, SIG_IGN); /* then writing past a limit of file sizes fails as on a full disk */
     /* open() takes the lowest free descriptor.  A file must not get one of the first three, to which messages go. */
     int fd = open("/dev/null", O_RDWR);
