@@ -28,6 +28,9 @@ struct forecast {
     struct task **tasks;     /* by position */
 };
 
+/* Does the list fit into the budgets? */
+static inline bool forecast_fits(const struct forecast *forecast) { return forecast->excess_bytes == 0; }
+
 /* ---- forecast.c -------------------------------------------------------------------------------------------------- */
 
 /* The forecast of the list as it is now, while it is edited too.  It takes milliseconds, never ends the program, and

@@ -73,7 +73,7 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
 static void refuse_if_outlook_is_too_large(struct machine *machine, const struct outlook *outlook, const char *option,
                                            const struct run_facts *facts)
 {
-    if (outlook->forecast.excess_bytes > 0)
+    if (!forecast_fits(&outlook->forecast))
         fail_too_large(machine, &outlook->forecast, option, facts, replanning_of(facts));
 }
 

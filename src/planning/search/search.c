@@ -127,7 +127,7 @@ static struct score consider(struct search *search, const option_byte *choice, d
 /* Can no choice be better?  The record fits, and its step is as short as any can be. */
 static bool is_perfect(const struct search *search)
 {
-    return search->record.excess_bytes == 0 && search->question->least_period > 0 &&
+    return score_fits(&search->record) && search->question->least_period > 0 &&
            !is_less(search->question->least_period, search->record.period);
 }
 

@@ -36,6 +36,9 @@ struct score {
     double copied_bytes; /* bytes that all copies of the list move */
 };
 
+/* Does the list fit into the budgets? */
+static inline bool score_fits(const struct score *score) { return score->excess_bytes == 0; }
+
 /* Rewrites the list as the choice says, the same way each time. */
 typedef void apply_function(void *context, struct edit *edit, const option_byte *choice);
 

@@ -119,7 +119,9 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
     if (message)
         parent = find_parent(message, copy);
     bool joins = parent != NO_HOP && run_together(copy, message->hops[0].copy) &&
-                 !waits_for_whole(broadcast->list, message, copy) && bring_beside(edit, message, copy);
+                 !waits_for_whole(broadcast->list, message, copy);
+    if (joins)
+        joins = bring_beside(edit, message, copy);
     if (!joins) {
         GROW(broadcast->messages, broadcast->cap_messages, broadcast->n_messages + 1);
         message = &broadcast->messages[broadcast->n_messages++];

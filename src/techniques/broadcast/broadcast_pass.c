@@ -158,9 +158,9 @@ static struct periods choose_order(struct broadcast *broadcast, const struct cos
     struct periods periods = {.period = try_slices(broadcast, costs), .one_queue = NAN};
     if (isnan(periods.period))
         return periods;
-    struct broadcast by_use = *broadcast;
-    by_use.by_use = true;
-    double period_by_use = try_slices(&by_use, costs);
+    struct broadcast reordered = *broadcast;
+    reordered.by_use = true;
+    double period_by_use = try_slices(&reordered, costs);
     if (period_by_use < periods.period) {
         broadcast->by_use = true;
         periods.period = period_by_use;

@@ -36,7 +36,7 @@
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
-#include "overlap.h"
+#include "overlap_parts.h"
 
 #include <math.h>
 
@@ -59,6 +59,8 @@ static const struct tensor *parameters_of(const struct task *task)
     const struct access *access = find_access(task, renews_parameters);
     return access ? access->tensor : NULL;
 }
+
+bool is_of_step_file(const struct task *update) { return !update->extra.on_host.function; }
 
 /* An update of a device that the host can do too. */
 static bool host_can_do(const struct task *task)
@@ -283,7 +285,8 @@ static bool is_copy_up(const struct task *task) { return is_copy(task) && copy_s
 
 /* Returns the host's tensor of what many updates read, such as the norm, and adds the copy down that it needs: one for
  * all of them.  What the host itself has sent up is not brought down: the host uses its own tensor, as for `control`,
- * and with dp=2 for `state` of replica 1.  In a list that was written by hand `whole` stays where it is.
+ * and with dp=2 for `state` of replica 1.  In a step file `whole` stays where it is, since `cpu=` means that nothing
+ * but gradients and parameters is copied (tutorials/reference-lists.md).
  *
  * With clipping all updates read the norm; those of a step file are held (gate.c).  Then gradients still go down during
  * the backward, and the CPU works during the next forward.  Without clipping a model's `state` goes down too, as soon
@@ -292,7 +295,7 @@ static struct tensor *shared_copy(struct update_mover *mover, const struct task 
 {
     struct task *maker = maker_of(mover, whole, update);
     struct tensor **on_host = &mover->counterparts[whole->id];
-    if (!update->extra.on_host.function)
+    if (is_of_step_file(update))
         return whole;
     if (*on_host)
         return *on_host;

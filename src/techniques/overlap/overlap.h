@@ -11,7 +11,7 @@
  *     end_moves(&mover);
  *     commit_edit(edit);
  *
- * No other folder includes a header of this one.  Two words:
+ * overlap_parts.h has the steps by which one update moves.  No other folder includes a header of this one.  Two words:
  *
  *     bucket     the updates that move together: those of a layer
  *     side       where the updates of a bucket run
@@ -39,6 +39,9 @@ struct update_buckets {
     size_t n_left_out; /* how many updates could move but for MOST_BUCKETS: those of further layers */
     int *bucket_of;    /* by position in the list: the bucket of an update that can move; NONE: of all else */
 };
+
+/* Is the update one of a step file, which says how long the host takes, and has nothing that the host could run? */
+bool is_of_step_file(const struct task *update);
 
 /* Looks through the list that `uses` was made of.  The caller frees bucket_of. */
 void fill_buckets(struct update_buckets *buckets, const struct uses *uses);
@@ -76,54 +79,5 @@ void end_moves(struct update_mover *mover);
 
 /* Moves bucket k to side[k], for each k. */
 void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const side_byte *side);
-
-/* ---- overlap.c: the steps by which one update moves -------------------------------------------------------------- */
-
-/* Purposes of lanes. */
-#define FOR_OFFLOAD "offload" /* copies of gradients down and of parameters up */
-#define FOR_CONTROL "control" /* copies of words that say what runs, and of the norm */
-
-/* Moves the update at that position of the list. */
-void move_update(struct update_mover *mover, size_t position);
-
-/* The position of the task that releases the update, since it makes the last of its gradients; NONE: no task of the
- * list makes one. */
-int release_position(const struct uses *uses, const struct task *update);
-
-struct update_slices {
-    struct task **tasks; /* the caller frees it */
-    size_t n;
-};
-
-/* Cuts a large update.  A small one stays whole, as its only slice. */
-struct update_slices cut_update(struct update_mover *mover, struct task *update);
-
-/* The tensor of the host that is to stand in for access i of `slice`, which is a slice of `update`.  Adds the copy down
- * that fills it, if it needs one. */
-struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i);
-
-/* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
- * follow it. */
-struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
-                          const char *purpose);
-
-/* The part of the host's mirror that corresponds to `part` of `whole`. */
-struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
-
-/* How a slice gets its data on the host.  move_update() has one way, and --overlap local (overlap_local.c) another. */
-struct transport {
-    struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *slice,
-                                  int i);
-    const char *purpose; /* the purpose of the copies up */
-};
-
-struct moved_slice {        /* a slice on the host */
-    struct task *update;    /* its update */
-    struct task *last_copy; /* the last copy up */
-};
-
-/* Puts the host's update in place of `slice`, which is a slice of `update`, with the copies down and up. */
-struct moved_slice move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
-                              const struct transport *transport);
 
 #endif

@@ -64,7 +64,7 @@ void try_plan(const struct question *question, struct update_plan *plan)
 {
     plan->sharing = GRADIENTS_ALONE;
     score_plan(question, plan);
-    if (plan->score.excess_bytes == 0)
+    if (score_fits(&plan->score))
         return;
     plan->sharing = GRADIENTS_SHARED;
     score_plan(question, plan);

@@ -37,6 +37,7 @@
  *
  * Source: that of overlap.c.
  */
+#include "overlap_parts.h"
 #include "overlap_plan.h"
 
 #include "cl/shared.h" /* brings: side_bit */

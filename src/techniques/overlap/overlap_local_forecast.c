@@ -75,7 +75,7 @@ void plan_expected_sides(const struct local_rule *rule, const struct question *q
     predict_sides(rule->survey, &forecast, 0, expected->side);
     free_forecast(&forecast);
     try_plan(question, expected);
-    for (size_t k = rule->survey->buckets.n; k > 0 && expected->score.excess_bytes > 0; k--) {
+    for (size_t k = rule->survey->buckets.n; k > 0 && !score_fits(&expected->score); k--) {
         struct update_plan other = *expected;
         other.side[k - 1] = expected->side[k - 1] == ON_CPU ? ON_DEVICE : ON_CPU;
         try_plan(question, &other);

@@ -120,7 +120,7 @@ static double period_of(const struct update_survey *survey, const struct update_
 {
     if (!survey->timed)
         return NAN;
-    return plan->score.excess_bytes == 0 ? plan->score.period : INFINITY;
+    return score_fits(&plan->score) ? plan->score.period : INFINITY;
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
@@ -277,7 +277,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     report_plans(planner, &plans, report);
     free_room(list, room);
     bool is_final = !find_wanted(MAKES_ROOM, facts) && !find_wanted(IS_CHECKED_AT_END, facts);
-    if (chosen->score.excess_bytes > 0 && is_final)
+    if (!score_fits(&chosen->score) && is_final)
         fail_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
     free(plans.remade);
     close_planner(planner);

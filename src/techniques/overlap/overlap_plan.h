@@ -62,8 +62,8 @@ struct update_plans {
     struct update_plan by_mode[OVERLAPS]; /* the plan of each --overlap, and its score */
     /* The following two are about passes that run later, and overlap_room.c fills them in. */
     int *remade; /* what recompute will make again (struct scoring); NULL: nothing, as far as is known */
-    /* No plan fits, and this pass will make room when it runs; NULL: there is none, or what recompute makes again is
-     * enough to know.  Only --overlap local asks. */
+    /* The pass that will make room when it runs, if no plan fits now; NULL: no such pass runs, or recompute runs too:
+     * then room is judged by what recompute makes again.  Only --overlap local asks. */
     const struct pass *room_maker;
 };
 

@@ -9,22 +9,27 @@
  *
  * Which of the three is taken follows from the best plain plan, and from the passes that run later:
  *
- *     best plain plan   passes that run later                                       plans taken
+ *     row  best plain plan  passes that run later                                             plans taken
  *
- *     does not fit      swap, without or with recompute                             unlimited
- *     does not fit      recompute, and the unlimited plan then fits                 unlimited
- *     does not fit      recompute, and the unlimited plan does not fit even then    recomputed
- *     fits              --swap auto without recompute, if it can make the           unlimited
- *                       unlimited plan fit, with a shorter step; only for
- *                       --overlap plan and all-cpu
- *     fits              any others                                                  plain
+ *     1    does not fit     swap, without or with recompute                                   unlimited
+ *     2    does not fit     recompute without swap, and the unlimited plan then fits          unlimited
+ *     3    does not fit     recompute without swap, and the unlimited plan does not fit then  recomputed
+ *     4    fits             --swap auto without recompute, if it can make the unlimited       unlimited
+ *                           plan fit, with a shorter step; only for --overlap plan and
+ *                           all-cpu
+ *     5    fits             any others                                                        plain
  *
- * Here *the* unlimited plan is the one for the --overlap that is asked for.  Row 3 can be told from row 2 since
- * recompute says before it runs what it will make again.  In row 1 swap has to make room in any case.  In row 4 the
- * plain plan may have left no room that swap could use; so --swap auto, which can tell, is asked for more.
+ * Here *the* unlimited plan is the one for the --overlap that is asked for.  The reasons, by row:
  *
- * An example of row 4: with 256 MiB, --clip 0 and all of --swap-what, a step of data/gallery/megatrain-options.txt
- * takes 36.5 ms with the unlimited plan, and 47.3 ms with the plain one.
+ *     1      swap has to make room whichever plan is taken, and the unlimited plan may have the shortest step
+ *     2, 3   recompute says before it runs what it will make again, so both plans can be tried with that
+ *     4      swap says before it runs whether it can make a plan fit, and in how short a step, so it is asked
+ *     5      nothing says that a later pass can make a shorter step fit
+ *
+ * An example of row 4, whose step takes 36.5 ms with the unlimited plan and 47.3 ms with the plain one:
+ *
+ *     yard plan --list data/gallery/megatrain-options.txt --clip 0 --device-mem 256M \
+ *         --overlap plan --swap auto --swap-what activations,optimizer,parameters,gradients
  */
 #include "overlap_plan.h"
 #include "planning/pass/traits.h"
@@ -53,7 +58,7 @@ static struct update_plans plans_without_budgets(struct update_planner *planner)
 static bool plan_fits(struct update_planner *planner, const int *remade, struct update_plan plan)
 {
     try_with(planner, remade, &plan);
-    return plan.score.excess_bytes <= 0;
+    return score_fits(&plan.score);
 }
 
 static struct update_plans plans_if_none_fits(struct update_planner *planner)
@@ -119,7 +124,7 @@ static struct update_plans plans_if_one_fits(struct update_planner *planner, con
 
 struct update_plans plans_for_later_room(struct update_planner *planner, const struct update_plans *plain)
 {
-    if (plain->by_mode[OVERLAP_PLAN].score.excess_bytes <= 0)
+    if (score_fits(&plain->by_mode[OVERLAP_PLAN].score))
         return plans_if_one_fits(planner, plain);
     return plans_if_none_fits(planner);
 }

@@ -75,7 +75,7 @@ static char *reason_to_choose_now(const struct task *update, const struct run_fa
                                   const struct pass *room_maker)
 {
     const struct pass *mover_of_state = find_wanted(MOVES_STATE, facts);
-    if (!update->extra.on_host.function)
+    if (is_of_step_file(update))
         return copy_string("a step file only says how long tasks take");
     if (facts->paced)
         return copy_string("a paced step runs as predicted");
@@ -117,7 +117,7 @@ static void fix_as_few_as_fit(struct update_planner *planner, struct update_plan
     bool fits = false;
     for (size_t n_fixed = 0; n_fixed < n && !fits; n_fixed += ceil_div(n, MOST_STARTS)) {
         const struct update_plan both = try_fixed(planner, plans->remade, &forecast, n_fixed);
-        fits = both.score.excess_bytes == 0;
+        fits = score_fits(&both.score);
         if (fits)
             plans->by_mode[OVERLAP_LOCAL] = both;
     }

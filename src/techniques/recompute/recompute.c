@@ -23,7 +23,6 @@
  * in Large Transformer Models" (Korthikanti et al. 2022), selective.
  */
 #include "recompute.h"
-#include "planning/pass/remake.h"
 
 /* Where the layer's backward first reads the tensor.  NONE: it never does, or the tensor is not only for that:
  *

@@ -17,8 +17,6 @@ struct recompute_options {
     enum recompute mode;
 };
 
-struct uses; /* planning/pass/uses.h */
-
 /* ---- recompute.c ------------------------------------------------------------------------------------------------- */
 
 /* All that the rule of --recompute `mode` makes again, by tensor, as remake_tensors() takes it; for RECOMPUTE_AUTO all

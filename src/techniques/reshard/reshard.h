@@ -61,8 +61,8 @@ struct cut_tensors *uncut_state(const struct config *config);
  * the first of them gets pieces. */
 void add_pieces(const struct model *model, struct kept_tensor *tensor, int rank, struct range held);
 
-size_t count_pieces(const struct cut_tensors *cut); /* the pieces of all tensors */
-void free_cut_tensors(struct cut_tensors *cut);
+size_t count_pieces(const struct cut_tensors *state); /* the pieces of all tensors */
+void free_cut_tensors(struct cut_tensors *state);
 
 /* ---- reshard_pieces.c: one tensor, one piece --------------------------------------------------------------------- */
 

@@ -165,26 +165,26 @@ static struct kept_tensor make_kept_tensor(const struct param *param, int i, int
 /* All tensors, without pieces, for the mesh that is to cut them. */
 static struct cut_tensors *collect_kept_tensors(const struct params *params, const struct mesh *mesh)
 {
-    struct cut_tensors *cut = allocate(1, sizeof *cut);
-    cut->config = params->config;
-    cut->mesh = *mesh;
-    cut->mesh.first_layer = NULL;
-    cut->tensors = allocate_each(params->n * STORED_ROLES, sizeof *cut->tensors);
+    struct cut_tensors *state = allocate(1, sizeof *state);
+    state->config = params->config;
+    state->mesh = *mesh;
+    state->mesh.first_layer = NULL;
+    state->tensors = allocate_each(params->n * STORED_ROLES, sizeof *state->tensors);
     for (int unit = 0; unit < params->n_units; unit++)
         for (int role = 0; role < STORED_ROLES; role++)
             for (int i = 0; i < params->units[unit].n_params; i++) {
                 int param = params->units[unit].first_param + i;
-                cut->tensors[cut->n++] = make_kept_tensor(&params->items[param], param, unit, (enum kept)role);
+                state->tensors[state->n++] = make_kept_tensor(&params->items[param], param, unit, (enum kept)role);
             }
-    return cut;
+    return state;
 }
 
 struct cut_tensors *uncut_state(const struct config *config)
 {
     struct params *params = new_params(config, &one_rank, 0);
-    struct cut_tensors *cut = collect_kept_tensors(params, &one_rank);
+    struct cut_tensors *state = collect_kept_tensors(params, &one_rank);
     free_params(params);
-    return cut;
+    return state;
 }
 
 static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
@@ -202,27 +202,27 @@ static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
 struct cut_tensors *cut_state(const struct config *config, const struct mesh *mesh)
 {
     struct model *model = outline_model(config, mesh);
-    struct cut_tensors *cut = collect_kept_tensors(model->params, model->mesh);
-    for (struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)
+    struct cut_tensors *state = collect_kept_tensors(model->params, model->mesh);
+    for (struct kept_tensor *tensor = state->tensors; tensor < state->tensors + state->n; tensor++)
         cut_tensor(model, tensor);
     free_model(model);
-    return cut;
+    return state;
 }
 
-size_t count_pieces(const struct cut_tensors *cut)
+size_t count_pieces(const struct cut_tensors *state)
 {
     size_t n = 0;
-    for (size_t i = 0; i < cut->n; i++)
-        n += cut->tensors[i].n_pieces;
+    for (size_t i = 0; i < state->n; i++)
+        n += state->tensors[i].n_pieces;
     return n;
 }
 
-void free_cut_tensors(struct cut_tensors *cut)
+void free_cut_tensors(struct cut_tensors *state)
 {
-    for (size_t i = 0; i < cut->n; i++)
-        free(cut->tensors[i].pieces);
-    free(cut->tensors);
-    free(cut);
+    for (size_t i = 0; i < state->n; i++)
+        free(state->tensors[i].pieces);
+    free(state->tensors);
+    free(state);
 }
 
 /* The folder adds no option and no command: others call its functions.  By this struct make knows the

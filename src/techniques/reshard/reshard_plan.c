@@ -99,7 +99,7 @@ static struct problem *walk_tensor(struct side sides[2], struct copies *plan)
 struct problem *plan_copies(const struct kept_tensor *from, const struct kept_tensor *to, const char *where,
                             struct copies *plan)
 {
-    struct side sides[] = {make_side(from, where), make_side(to, "where it goes to")};
+    struct side sides[] = {make_side(from, where), make_side(to, "the target")};
     *plan = (struct copies){.from = from, .to = to};
     struct problem *problem = walk_tensor(sides, plan);
     free(sides[0].done);
@@ -116,20 +116,20 @@ static int by_destination(const void *left, const void *right)
     return BY(a->to_piece, b->to_piece, COMPARE(a->to_offset, b->to_offset));
 }
 
-static bool lies_within(const struct piece *piece, size_t at, size_t n)
+/* Is there a piece of that number, in which n elements lie from element `at` on? */
+static bool has_range(const struct kept_tensor *tensor, size_t piece, size_t at, size_t n)
 {
-    size_t all = piece_elements(piece);
+    if (piece >= tensor->n_pieces)
+        return false;
+    size_t all = piece_elements(&tensor->pieces[piece]);
     return at <= all && n <= all - at;
 }
 
-/* Does the copy lie in both pieces, and take each element to where the same one belongs? */
-static bool is_sound(const struct copies *plan, const struct copy *copy)
+/* Does the copy, which lies in both pieces, take each element to where the same one belongs? */
+static bool keeps_elements(const struct copies *plan, const struct copy *copy)
 {
-    if (copy->n == 0 || copy->from_piece >= plan->from->n_pieces || copy->to_piece >= plan->to->n_pieces)
-        return false;
-    const struct piece *from = &plan->from->pieces[copy->from_piece], *to = &plan->to->pieces[copy->to_piece];
-    if (!lies_within(from, copy->from_offset, copy->n) || !lies_within(to, copy->to_offset, copy->n))
-        return false;
+    const struct piece *from = &plan->from->pieces[copy->from_piece];
+    const struct piece *to = &plan->to->pieces[copy->to_piece];
     for (size_t i = 0; i < copy->n;) {
         size_t from_stretch, to_stretch;
         size_t read = element_of(plan->from, from, copy->from_offset + i, &from_stretch);
@@ -141,6 +141,24 @@ static bool is_sound(const struct copies *plan, const struct copy *copy)
     return true;
 }
 
+/* What is wrong with the copy, which comes after others of the plan, as the end of a sentence; NULL: nothing.
+ * written: by piece of the target, how many elements these others have written, from the first one on. */
+static const char *describe_fault(const struct copies *plan, const struct copy *copy, const size_t *written)
+{
+    if (copy->n == 0)
+        return "begins a copy of no element";
+    if (!has_range(plan->from, copy->from_piece, copy->from_offset, copy->n) ||
+        !has_range(plan->to, copy->to_piece, copy->to_offset, copy->n))
+        return "begins a copy that leaves its pieces";
+    if (!keeps_elements(plan, copy))
+        return "gets the value of another element";
+    if (copy->to_offset < written[copy->to_piece])
+        return "is written twice";
+    if (copy->to_offset > written[copy->to_piece])
+        return "comes after one that is not written";
+    return NULL;
+}
+
 static struct problem *plan_problem(const struct copies *plan, size_t to, size_t at, const char *fault)
 {
     return new_problem(EXIT_FAILED, "the copy plan is wrong: element %zu of piece %zu of tensor %s, %s, %s", at, to,
@@ -150,18 +168,14 @@ static struct problem *plan_problem(const struct copies *plan, size_t to, size_t
 struct problem *prove_copies(const struct copies *plan)
 {
     struct problem *problem = NULL;
-    size_t *written =
-        allocate(plan->to->n_pieces, sizeof *written); /* by piece: how many elements of it, from its first on */
+    size_t *written = allocate(plan->to->n_pieces, sizeof *written); /* as describe_fault() takes it */
     struct copy *sorted = copy_bytes(plan->items, plan->n * sizeof *sorted);
     SORT(sorted, plan->n, by_destination);
     for (size_t i = 0; i < plan->n && !problem; i++) {
         const struct copy *copy = &sorted[i];
-        if (!is_sound(plan, copy))
-            problem = plan_problem(plan, copy->to_piece, copy->to_offset, "gets the value of another element");
-        else if (copy->to_offset < written[copy->to_piece])
-            problem = plan_problem(plan, copy->to_piece, copy->to_offset, "is written twice");
-        else if (copy->to_offset > written[copy->to_piece])
-            problem = plan_problem(plan, copy->to_piece, copy->to_offset, "comes after one that is not written");
+        const char *fault = describe_fault(plan, copy, written);
+        if (fault)
+            problem = plan_problem(plan, copy->to_piece, copy->to_offset, fault);
         else
             written[copy->to_piece] += copy->n;
     }

@@ -133,6 +133,13 @@ static void copy_written(const struct snapshot_rewrite *rewrite, struct tensor *
     }
 }
 
+/* Seconds that so many bytes take on the disk that a step file describes for the host; 0: it describes none. */
+static double seconds_of_disk(const struct device *host, size_t bytes)
+{
+    const struct link *disks[2] = {host->extra.described.disk};
+    return link_latency(disks) + (double)bytes / link_rate(disks, NULL);
+}
+
 /* Adds the task that writes what an update stored in the buffers to the disk. */
 static void add_persist(const struct snapshot_rewrite *rewrite, struct tensor *buffers, const struct task *update)
 {
@@ -142,8 +149,8 @@ static void add_persist(const struct snapshot_rewrite *rewrite, struct tensor *b
     add_access(persist, buffers, ACCESS_READ);
     persist->extra.slot.aside = true;
     persist->extra.state = update->extra.state;
-    if (rewrite->by_hand)
-        persist->extra.seconds = given_seconds(persist);
+    if (rewrite->no_costs)
+        persist->extra.seconds = seconds_of_disk(list->pool->machine->host, buffers->bytes);
 }
 
 /* Tasks that are added from now on store what the update writes, and come right behind the task `last`.  Returns the
@@ -231,8 +238,8 @@ static void add_commit(const struct snapshot_rewrite *rewrite)
     struct task *task = need_slot(rewrite, add_host(list, host->lanes[LANE_DISK], "commit", NULL, NULL));
     task->extra.slot.aside = true;
     task->extra.slot.returns = true;
-    if (rewrite->by_hand)
-        task->extra.seconds = host->extra.described.disk ? host->extra.described.disk->latency : 0;
+    if (rewrite->no_costs)
+        task->extra.seconds = seconds_of_disk(host, 0);
 }
 
 size_t store_all(struct snapshot_rewrite *rewrite)

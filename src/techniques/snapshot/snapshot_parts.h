@@ -17,7 +17,7 @@ struct snapshot_rewrite { /* the rewrite of a list whose updates are to be store
     struct list *list;
     struct edit *edit;
     struct snapshot_options options; /* a copy, whose place may be one that is only tried */
-    bool by_hand;                    /* the tasks of a step file say themselves how long they take */
+    bool no_costs; /* no costs are known, so the tasks for the disk say themselves how long they take */
 };
 
 /* Adds all tasks to the list, in the open edit: those that store the updates, and the commit.  Returns how many updates

@@ -16,7 +16,7 @@ static bool wants_snapshot(const struct run_facts *facts) { return asked_snapsho
 static struct snapshot_rewrite begin_snapshots(struct list *list, const struct costs *costs, enum snapshot_place place)
 {
     struct snapshot_rewrite rewrite = {
-        .list = list, .edit = open_edit(list), .options = asked_snapshot, .by_hand = !costs};
+        .list = list, .edit = open_edit(list), .options = asked_snapshot, .no_costs = !costs};
     rewrite.options.place = place;
     return rewrite;
 }
@@ -27,7 +27,7 @@ static double try_place(struct list *list, const struct costs *costs, enum snaps
     struct snapshot_rewrite rewrite = begin_snapshots(list, costs, place);
     store_all(&rewrite);
     struct forecast forecast = forecast_list_within(list, costs, 0, NULL, NULL);
-    double period = forecast.excess_bytes > 0 ? INFINITY : forecast.period;
+    double period = forecast_fits(&forecast) ? forecast.period : INFINITY;
     free_forecast(&forecast);
     undo_edit(rewrite.edit);
     return period;

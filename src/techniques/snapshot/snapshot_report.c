@@ -229,7 +229,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
     if (facts->clipped)
         report_fact(report, copy_string("--clip holds all updates until the last backward has ended, so nothing is "
                                         "stored before; --clip 0 stores each layer right after its backward"));
-    if (in_device && report->after->excess_bytes > 0)
+    if (in_device && !forecast_fits(report->after))
         fail_too_large(list->pool->machine, report->after, "--snapshot-in device", facts, SAME_LIST);
     report_ms(report, "host_ms", "with copies in the host a step takes",
               in_device ? other_period : report->after->period);

@@ -426,7 +426,7 @@ bool swap_by_phases(struct list *list, const struct costs *costs, const struct s
     free_swaps(&swaps);
     free(fates);
     free_gaps(&gaps);
-    if (report->after->excess_bytes > 0)
+    if (!forecast_fits(report->after))
         fail_too_large(machine, report->after, kind == LAYER_PHASE ? "--swap layer" : "--swap microbatch", facts,
                        replanning_of(facts));
     return changed;

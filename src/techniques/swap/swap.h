@@ -8,8 +8,10 @@
  *     swap_report.c     what people and `plan --json` are told
  *     swap_pass.c       the pass: its options, and which of the two runs
  *
- * swap_parts.h has what these files know of one another.  Machinery from elsewhere: the search is
- * planning/search/search.c; planning/pass/fetch.c, guest.c and remake.c add copies and repeat tasks.
+ * swap_parts.h has what these files know of one another, and swap_search.h what only the files of the search know.
+ *
+ * Machinery from elsewhere: the search is planning/search/search.c; planning/pass/fetch.c, guest.c and remake.c add
+ * copies and repeat tasks.
  */
 #ifndef SWAP_H
 #define SWAP_H

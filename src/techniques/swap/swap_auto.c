@@ -24,12 +24,17 @@
  * a further class never makes the step longer.
  */
 #include "planning/pass/traits.h"
-#include "swap_parts.h"
+#include "swap_search.h"
 
 #include <math.h>
 
 /* The round of the search in which a class is admitted. */
-static const int round_of[MEM_CLASSES] = {[MEM_OPTIMIZER] = 1, [MEM_PARAMETERS] = 2, [MEM_GRADIENTS] = 3};
+static const int round_of[MEM_CLASSES] = {
+    [MEM_ACTIVATIONS] = 0,
+    [MEM_OPTIMIZER] = 1,
+    [MEM_PARAMETERS] = 2,
+    [MEM_GRADIENTS] = 3,
+};
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
@@ -73,9 +78,10 @@ static int by_decision(const void *left, const void *right)
     return compare_gaps(a->gap, b->gap);
 }
 
-/* How many options a decision has.  BOTH_REMEDIES: an enum action each.  ONE_REMEDY: KEEP_TENSOR and THE_REMEDY, which
- * is to swap the tensor or to make it again. */
-enum { BOTH_REMEDIES = ACTIONS, ONE_REMEDY = 2, THE_REMEDY = 1 };
+/* How many options a decision has.  About a tensor that can be both swapped and made again: each enum action.  Else it
+ * has two: KEEP_TENSOR, and THE_REMEDY, which is to swap the tensor or to make it again. */
+enum { OPTIONS_OF_TWO_REMEDIES = ACTIONS, OPTIONS_OF_ONE_REMEDY = 2 };
+enum { THE_REMEDY = 1 }; /* the option */
 
 /* Adds the decision about a gap.  Tensors of one name, of all layers and micro-batches, are in one group.  last: the
  * gap before, in order of decisions. */
@@ -84,7 +90,7 @@ static void add_decision(struct swapper *swapper, struct gap_facts *gap_facts, c
     const struct tensor *tensor = gap_facts->gap->tensor;
     struct decision *decision = &swapper->decisions[swapper->n_decisions];
     bool has_both = swapper->may_swap && gap_facts->may_remake;
-    decision->options = has_both ? BOTH_REMEDIES : ONE_REMEDY;
+    decision->options = has_both ? OPTIONS_OF_TWO_REMEDIES : OPTIONS_OF_ONE_REMEDY;
     decision->group = (int)swapper->n_decisions;
     if (last && last->has_decision && strcmp(last->gap->tensor->name, tensor->name) == 0)
         decision->group = swapper->decisions[last->decision].group;
@@ -172,7 +178,7 @@ enum { SHARES = 24, STARTS = 1 + 2 * SHARES };
 /* The decision's option that means the action, or, where there is one remedy, that remedy. */
 static option_byte option_for(const struct decision *decision, enum action action)
 {
-    return decision->options == ONE_REMEDY ? THE_REMEDY : (option_byte)action;
+    return decision->options == OPTIONS_OF_ONE_REMEDY ? THE_REMEDY : (option_byte)action;
 }
 
 /* Copies `best`, but among the first share / SHARES of the decisions, those that keep take the action instead. */
@@ -228,12 +234,12 @@ enum {
     WORK_OF_LOOK_AHEAD = SEARCH_WORK / 8,
 };
 
-/* A round spends none of it where no choice fits and more classes are to come. */
+/* The work that a round may spend.  0: no choice fits, and more classes are to come. */
 static double work_after(const struct swapper *swapper, const struct score *best, bool fitted_before, bool is_last)
 {
     if (swapper->looks_ahead)
         return WORK_OF_LOOK_AHEAD;
-    if (best->excess_bytes == 0)
+    if (score_fits(best))
         return fitted_before ? WORK_OF_LATER_FIT : WORK_OF_FIRST_FIT;
     return is_last ? WORK_IF_NOTHING_FITS : 0;
 }
@@ -255,7 +261,7 @@ static struct score search_rounds(struct swapper *swapper, option_byte *best, do
     for (int round = 0; round < MEM_CLASSES; round++) {
         if (swapper->end[round] == 0)
             continue;
-        bool fitted = score.excess_bytes == 0;
+        bool fitted = score_fits(&score);
         swapper->admitted = swapper->end[round];
         question.n = swapper->admitted;
         question.work = 0;
@@ -302,7 +308,8 @@ static _Noreturn void fail_with_budgets(struct swapper *swapper, option_byte *be
             start_with_all(swapper, best, SWAP_TENSOR);
         free(shortage);
         shortage = raise_for(swapper, best, before);
-        fits = search_rounds(swapper, best, INFINITY).excess_bytes == 0;
+        const struct score score = search_rounds(swapper, best, INFINITY);
+        fits = score_fits(&score);
     }
     if (!fits) {
         free(shortage);
@@ -321,7 +328,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
                         struct pass_report *report)
 {
     struct gaps *gaps = &swapper->gaps;
-    if (gaps->bare.excess_bytes == 0) {
+    if (forecast_fits(&gaps->bare)) {
         report_gaps(gaps, swapper->fates, swapper->costs, "all fits", report);
         return false;
     }
@@ -329,7 +336,7 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
     /* Where times are not known, whatever fits will do. */
     double least_period = gaps->bare.spans ? gaps->bare.period : INFINITY;
     struct score score = search_rounds(swapper, best, least_period);
-    if (score.excess_bytes > 0 && option)
+    if (!score_fits(&score) && option)
         fail_with_budgets(swapper, best, option, facts);
     struct edit *edit = open_edit(gaps->list);
     apply_choice(swapper, edit, best);
@@ -356,7 +363,7 @@ bool can_fit_within(struct list *list, const struct costs *costs, const struct s
     const struct score score = search_rounds(&swapper, best, seconds);
     free(best);
     close_swapper(&swapper);
-    return score.excess_bytes == 0 && score.period <= seconds;
+    return score_fits(&score) && score.period <= seconds;
 }
 
 bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,

@@ -4,7 +4,7 @@
  *
  * apply_choice() does all of that, and the functions before it do one step each.
  */
-#include "swap_parts.h"
+#include "swap_search.h"
 
 /* By layout as listed: how long bytes are held for copies, from which the copies' positions follow.  Addresses leave
  * holes between tensors.  A rule counts them as free bytes, so that in a tight budget it may hold more than fits, if it

@@ -11,7 +11,7 @@
  *     copies too     |=======|======>              <=======|=======|
  *     copies of a0    F0      out                   in      B0
  */
-#include "swap_parts.h"
+#include "swap_search.h"
 
 #include <math.h>
 

@@ -136,7 +136,7 @@ static void add_backwards(struct step_tapes *step_tapes, const struct turn *turn
     int stage = turn->stage, micro = turn->micro;
     int first = first_unit(trainer->model, stage), end = first_unit(trainer->model, stage + 1);
     int grad_group = grad_group_of(trainer, micro);
-    int lag = trainer->mesh.dp == 1 ? 0 : 1; /* by so many units the sums are later in the list than the sends */
+    int lag = trainer->mesh.dp == 1 ? 0 : 1; /* how many units later the sums come than the sends */
     bool has_weights = turn->computation != INPUT_GRADIENT;
     bool ends_step = has_weights && micro == trainer->micros - 1;
     bool ends_group = ends_step || (has_weights && grad_group_of(trainer, micro + 1) != grad_group);

@@ -25,7 +25,7 @@ struct diamond {
     struct task *make, *left, *right, *join;
 };
 
-static struct diamond new_diamond(void)
+static struct diamond make_diamond(void)
 {
     struct diamond diamond = {.paper = new_paper(1, &slow_speeds)};
     struct paper *paper = &diamond.paper;
@@ -51,7 +51,7 @@ static struct task *add_named(struct diamond *diamond, const char *name)
 
 TEST(tasks_come_where_they_are_inserted)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct list *list = diamond.paper.list;
     diamond.left->layer = 3;
     diamond.left->micro = 1;
@@ -80,7 +80,7 @@ TEST(tasks_come_where_they_are_inserted)
 
 TEST(a_copy_before_a_task_leaves_the_place)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct list *list = diamond.paper.list;
     struct edit *edit = open_edit(list);
     insert_behind(edit, diamond.right);
@@ -101,7 +101,7 @@ TEST(a_copy_before_a_task_leaves_the_place)
 
 TEST(moves_stop_at_data_edges)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct list *list = diamond.paper.list;
     struct edit *edit = open_edit(list);
     assert_false(sink_task(edit, diamond.make, diamond.right)); /* left is on the way, and reads what make writes */
@@ -120,7 +120,7 @@ TEST(moves_stop_at_data_edges)
 /* "After" a task that is cut means after its last slice; "after" one that has left means where it was. */
 TEST(insertion_stays_when_a_task_is_cut)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct task *slice[2];
     struct edit *edit = open_edit(diamond.paper.list);
     insert_behind(edit, diamond.left);
@@ -140,7 +140,7 @@ TEST(insertion_stays_when_a_task_is_cut)
 static void drop_twice(void *unused)
 {
     (void)unused;
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct edit *edit = open_edit(diamond.paper.list);
     drop_task(edit, diamond.left);
     drop_task(edit, diamond.make); /* the task before it, to which it still points */
@@ -193,7 +193,7 @@ static void expect_listed_waits(const struct list *list, const char *expected)
 /* Slices, repeats and stand-ins wait as their original did, and are waited for; moves keep the order that was said. */
 TEST(waits_that_no_tensor_says_are_handed_on)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct list *list = diamond.paper.list;
     struct task *slice[2];
     struct task *mark = add_named(&diamond, "mark"), *end = add_named(&diamond, "end"),
@@ -223,7 +223,7 @@ TEST(waits_that_no_tensor_says_are_handed_on)
 
 TEST(undo_leaves_nothing)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct paper *paper = &diamond.paper;
     struct tensor *part = new_view(paper->pool, diamond.w, "w.part", 128, SHAPE(256));
     uint64_t before = fingerprint(paper->list);
@@ -253,7 +253,7 @@ TEST(undo_leaves_nothing)
 /* The list is looked at, edited and undone as if the edit had been committed, and then the edit is undone. */
 TEST(a_preview_is_undone)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct list *list = diamond.paper.list;
     uint64_t before = fingerprint(list);
     struct edit *edit = open_edit(list);
@@ -289,7 +289,7 @@ static void expect_obstacle(const struct edit *edit, struct obstacle expected)
 
 TEST(an_obstacle_says_what_is_in_the_way)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct list *list = diamond.paper.list;
     struct task *make = diamond.make, *left = diamond.left, *right = diamond.right, *join = diamond.join;
     struct task *end = add_named(&diamond, "end");
@@ -353,7 +353,7 @@ TEST(persistent_and_exclusive_tensors_share_no_bytes)
 
 TEST(a_task_of_the_host_takes_the_place_of_another)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct paper *paper = &diamond.paper;
     struct lane *lane = paper->host->lanes[LANE_CPU];
     struct tensor *b = new_words(paper, paper->host, "b", 512, PERSISTENT);
@@ -387,7 +387,7 @@ TEST(a_task_of_the_host_takes_the_place_of_another)
 /* Slices, repeats and stand-ins of a task belong to its message.  What is added beside the task does not. */
 TEST(messages_are_handed_on)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct paper *paper = &diamond.paper;
     diamond.right->extra.message = 7;
     paper->list->extra.last_message = 7;
@@ -432,7 +432,7 @@ TEST(ranges_are_repointed_to_the_byte)
 TEST(slices_cover_the_task)
 {
     for (size_t wanted = 1; wanted <= 6; wanted++) {
-        struct diamond diamond = new_diamond();
+        struct diamond diamond = make_diamond();
         struct task *slice[6];
         diamond.right->flops = 1000;
         struct values *values = hash_values(diamond.paper.list);
@@ -464,7 +464,7 @@ TEST(slices_cover_the_task)
 
 TEST(a_slice_is_cut_again)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct task *half[2], *quarter[2];
     struct values *values = hash_values(diamond.paper.list);
     struct edit *edit = open_edit(diamond.paper.list);
@@ -481,7 +481,7 @@ TEST(a_slice_is_cut_again)
 /* A marker copies a tensor onto itself, which is nothing.  A copy within a storage moves bytes. */
 TEST(copies_within_a_storage_are_work)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct lane *lane = diamond.paper.host->lanes[LANE_CPU];
     struct tensor *all = new_words(&diamond.paper, diamond.paper.host, "all", 8, PERSISTENT);
     struct tensor *front = new_range(diamond.paper.pool, all, "front", 0, 4);
@@ -498,7 +498,7 @@ TEST(copies_within_a_storage_are_work)
 /* A task reads a word on the host that says whether it runs.  These bytes do not count as its work. */
 TEST(looking_at_a_word_is_no_work)
 {
-    struct diamond diamond = new_diamond();
+    struct diamond diamond = make_diamond();
     struct tensor *word = new_words(&diamond.paper, diamond.paper.host, "word", 1, PERSISTENT);
     size_t bytes = diamond.left->bytes;
     int n_access = diamond.left->n_accesses;

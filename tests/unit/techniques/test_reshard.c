@@ -288,7 +288,7 @@ struct large_case {
     struct mesh from, to;
 };
 
-static struct large_case new_large(void)
+static struct large_case make_large(void)
 {
     struct large_case large = {
         .config = {.layers = 1, .heads = 4, .channels = 160, .seq_len = 8, .vocab = 5003, .tied = true}};
@@ -319,7 +319,7 @@ static void end_large(struct large_case *large)
 
 TEST(large_tensors_are_streamed)
 {
-    struct large_case large = new_large();
+    struct large_case large = make_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     expect_state(cut, 9);
@@ -336,7 +336,7 @@ TEST(large_tensors_are_streamed)
 /* 0 and -0 differ in their bits and by no amount.  NaN differs from 0 by an amount that is NaN too. */
 TEST(values_that_differ_in_a_bit_are_counted)
 {
-    struct large_case large = new_large();
+    struct large_case large = make_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     put_first(whole, 0);
@@ -355,7 +355,7 @@ TEST(values_that_differ_in_a_bit_are_counted)
 
 TEST(damage_in_the_last_window_is_noticed)
 {
-    struct large_case large = new_large();
+    struct large_case large = make_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     const struct piece *piece = &cut->cut->tensors[0].pieces[0];
