@@ -351,7 +351,7 @@ struct image make_image(const char *path, struct snapfile *layout)
 
 size_t first_piece(const char *path)
 {
-    struct checkpoint *checkpoint = open_newest_snapshot(path);
+    struct checkpoint *checkpoint = read_newest_snapshot(path);
     size_t at = checkpoint->cut->tensors[0].pieces[0].file_offset;
     free_checkpoint(checkpoint);
     return at;

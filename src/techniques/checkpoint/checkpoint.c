@@ -9,7 +9,7 @@
 #include "files.h"
 #include "trainer/base/module.h"
 
-struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path)
+struct checkpoint *new_checkpoint_like(const struct checkpoint *checkpoint, const char *path)
 {
     struct checkpoint *like = copy_bytes(checkpoint, sizeof *checkpoint);
     like->path = copy_string(path);

@@ -71,7 +71,7 @@ struct checkpoint {
 void free_checkpoint(struct checkpoint *checkpoint);
 
 /* A copy for another path, without the pieces and files.  The caller frees it with free_checkpoint(). */
-struct checkpoint *like_checkpoint(const struct checkpoint *checkpoint, const char *path);
+struct checkpoint *new_checkpoint_like(const struct checkpoint *checkpoint, const char *path);
 
 /* The path of the file with the rank's pieces; the caller frees it. */
 char *rank_file(const struct checkpoint *checkpoint, int rank);
@@ -118,7 +118,7 @@ const struct checkpoint_form *find_checkpoint_form(const char *path);
 
 /* ---- find.c: the folder that --save fills ------------------------------------------------------------------------ */
 
-/* Which checkpoints are in it, and which is the newest?
+/* Which checkpoints are in that folder, and which of them is the newest?
  *
  *     DIR/step-20/  DIR/step-30/          complete, or damaged since
  *     DIR/step-30.new/                    complete; it waits for the place of the old step-30

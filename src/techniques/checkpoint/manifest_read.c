@@ -85,7 +85,7 @@ static const char *take_string(const struct where *where, json_t *fields, const 
     return text;
 }
 
-/* NULL: there is no such field. */
+/* Returns NULL where there is no such field. */
 static const char *take_optional_string(const struct where *where, json_t *fields, const char *field)
 {
     const char *text = NULL;
@@ -102,7 +102,7 @@ static json_t *take_field(const struct where *where, json_t *fields, const char 
     return value;
 }
 
-/* NULL: there is no such field. */
+/* Returns NULL where there is no such field. */
 static json_t *take_optional_field(json_t *fields, const char *field)
 {
     json_t *value = json_object_get(fields, field);

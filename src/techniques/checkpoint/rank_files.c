@@ -37,7 +37,7 @@ static void declare_pieces(struct rank_writers *writers, const struct checkpoint
         }
 }
 
-/* Gives the pieces their places.  bytes: of each rank's file, those of its header; they become those of the file. */
+/* Gives the pieces their places.  bytes: by rank, the size of its file's header, which becomes that of the file. */
 static void place_pieces(struct cut_tensors *cut, uint64_t *bytes)
 {
     for (const struct kept_tensor *tensor = cut->tensors; tensor < cut->tensors + cut->n; tensor++)

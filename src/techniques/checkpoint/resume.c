@@ -90,7 +90,7 @@ static int nearest_devices(int batch, int each, int devices)
     return nearest;
 }
 
-/* The strategy cannot go on with `devices` devices. */
+/* Says that the strategy cannot go on with `devices` devices, and with how many it can. */
 static _Noreturn void fail_with_devices(const struct settings *settings, const struct mesh *strategy, int devices)
 {
     int each = strategy->pp * strategy->tp; /* devices of a replica */
@@ -136,7 +136,7 @@ static void record_training(struct trainer *trainer, struct list *list)
 }
 
 /* A random number from the system, so that no two runs have the same. */
-static uint64_t new_id(void)
+static uint64_t draw_id(void)
 {
     uint64_t id;
     if (getentropy(&id, sizeof id) != 0)
@@ -171,7 +171,7 @@ static void number_run(struct trainer *trainer)
         return;
     record->run_id = from ? from->run_id : NOT_KNOWN;
     if (record->run_id == NOT_KNOWN)
-        record->run_id = new_id();
+        record->run_id = draw_id();
     int64_t last = settings->save ? last_session(settings->save) : 0;
     if (from)
         last = MAX(last, from->session);

@@ -98,7 +98,7 @@ static void measure_device(struct update_survey *survey)
     free(busy);
 }
 
-/* An open edit in which the buckets are on these sides. */
+/* Opens an edit, and moves the buckets to these sides. */
 static struct edit *move_to_sides(const struct update_survey *survey, const side_byte *side)
 {
     struct edit *edit = open_edit(survey->list);

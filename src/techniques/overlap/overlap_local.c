@@ -59,14 +59,14 @@ struct side_chooser {                     /* chooses the side of an update */
     uint64_t draw_seed, nth; /* nth: its number among the updates of the list; from both follow its random numbers */
 
     /* guarded by `lock` */
-    uint32_t iteration; /* the one in which it was asked last */
+    uint32_t iteration; /* the iteration in which the chooser was asked last */
     bool on_cpu;
     double cpu_takes;                       /* seconds: what it took the CPU the last time */
     bool has_begun;                         /* a slice has begun */
     uint64_t begun;                         /* now_ns() when the first slice began, if one has */
     uint32_t slices_left;                   /* slices that have not ended */
-    uint32_t given_to_device, given_to_cpu; /* how often each was given it */
-    uint32_t side_changes;                  /* how often it changed sides */
+    uint32_t given_to_device, given_to_cpu; /* how often each side was given the update */
+    uint32_t side_changes;                  /* how often the update changed sides */
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one for all choosers, since each asks about all others */
 
@@ -269,7 +269,7 @@ static void add_side_task(const struct both_sides *sides, struct task *maker)
         add_host(list, lane_for(machine, machine->host, LANE_FEED, FOR_CONTROL), "choose", write_side, sides->chooser);
     task->extra.argument_bytes = sizeof *sides->chooser; /* it is the task's own */
     add_access(task, sides->word, ACCESS_BOTH);
-    for (int i = 0; i < sides->update->n_accesses; i++) /* it comes after these, and does not look at them */
+    for (int i = 0; i < sides->update->n_accesses; i++) /* the task only comes after these */
         if (sides->update->accesses[i].tensor->class == MEM_GRADIENTS)
             add_access(task, sides->update->accesses[i].tensor, ACCESS_READ);
     task->bytes = 0;

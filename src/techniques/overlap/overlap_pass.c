@@ -41,7 +41,7 @@ static bool wants_overlap(const struct run_facts *facts) { return mode_of(facts)
 
 static bool mode_has_choices(void) { return asked_overlap.mode == OVERLAP_PLAN || asked_overlap.mode == OVERLAP_LOCAL; }
 
-/* A plan that is there already needs no times. */
+/* A plan that is read from its file needs no times. */
 static unsigned traits_by_options(void)
 {
     const char *path = asked_overlap.plan_file;
@@ -52,7 +52,7 @@ static unsigned traits_by_options(void)
 
 /* ---- the pass at work on a list ---------------------------------------------------------------------------------- */
 
-static struct update_planner *open_planner(struct list *list, const struct costs *costs, const struct run_facts *facts)
+static struct update_planner *new_planner(struct list *list, const struct costs *costs, const struct run_facts *facts)
 {
     struct update_planner *planner = allocate(1, sizeof *planner);
     struct update_survey *survey = &planner->survey;
@@ -70,7 +70,7 @@ static struct update_planner *open_planner(struct list *list, const struct costs
     return planner;
 }
 
-static void close_planner(struct update_planner *planner)
+static void free_planner(struct update_planner *planner)
 {
     free_uses(planner->survey.uses);
     free(planner->survey.buckets.bucket_of);
@@ -115,7 +115,8 @@ static size_t count_on_cpu(const struct update_survey *survey, const side_byte *
     return n;
 }
 
-/* INFINITY: it does not fit, in budgets that overlap_room.c may have lifted; NAN: times are not known. */
+/* Seconds of a step with the plan.  INFINITY: the plan does not fit, in budgets that overlap_room.c may have lifted;
+ * NAN: times are not known. */
 static double period_of(const struct update_survey *survey, const struct update_plan *plan)
 {
     if (!survey->timed)
@@ -124,7 +125,7 @@ static double period_of(const struct update_survey *survey, const struct update_
 }
 
 /* A letter per layer, layer 0 first.  (A plan's file begins at the last, and tells L from C.)  The caller frees it. */
-static char *make_letters(const struct update_survey *survey, const side_byte *side)
+static char *format_letters(const struct update_survey *survey, const side_byte *side)
 {
     size_t layers = 0;
     for (size_t i = 0; i < survey->list->n; i++)
@@ -214,7 +215,7 @@ static void report_plans(const struct update_planner *planner, const struct upda
 {
     const struct update_survey *survey = &planner->survey;
     const struct update_plan *chosen = &plans->by_mode[planner->mode];
-    char *letters = make_letters(survey, chosen->side);
+    char *letters = format_letters(survey, chosen->side);
     report->after = keep_forecast(forecast_list(survey->list, survey->costs));
     report->fields = json_pack("{s:s}", "choice", letters);
     free(letters);
@@ -266,7 +267,7 @@ static bool rewrite_list(struct update_planner *planner, const struct update_pla
 static bool run_overlap(struct list *list, const struct costs *costs, const struct run_facts *facts,
                         struct pass_report *report)
 {
-    struct update_planner *planner = open_planner(list, costs, facts);
+    struct update_planner *planner = new_planner(list, costs, facts);
     struct update_plans plans = plan_each_mode(planner);
     replace_plan(planner, &plans, report);
     const struct update_plan *chosen = &plans.by_mode[planner->mode];
@@ -280,7 +281,7 @@ static bool run_overlap(struct list *list, const struct costs *costs, const stru
     if (!score_fits(&chosen->score) && is_final)
         fail_too_large(list->pool->machine, report->after, "--overlap", facts, SAME_LIST);
     free(plans.remade);
-    close_planner(planner);
+    free_planner(planner);
     return changed;
 }
 

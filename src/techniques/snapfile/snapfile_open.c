@@ -305,7 +305,7 @@ static struct snapfile_writer *new_snapfile_writer(const char *path, const struc
                                                    const struct snapfile_plan *plan)
 {
     struct snapfile_writer *writer = allocate(1, sizeof *writer);
-    writer->file = like_checkpoint(checkpoint, path);
+    writer->file = new_checkpoint_like(checkpoint, path);
     writer->batch = plan->batch;
     writer->slots = plan->slots;
     writer->page = NONE;

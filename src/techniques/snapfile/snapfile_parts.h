@@ -66,7 +66,7 @@ struct problem *look_for_pages(int fd, const char *path, bool *is_ours);
 /* Recovers a snapshot.  Where no commit is whole, newest.slot is NO_SLOT, and hashes and places of pieces mean
  * nothing. */
 struct checkpoint *read_snapshot(const char *path);        /* a run may be writing: a page that changes is read again */
-struct checkpoint *open_newest_snapshot(const char *path); /* fails when no commit is whole */
+struct checkpoint *read_newest_snapshot(const char *path); /* fails when no commit is whole */
 
 /* read_snapshot() for a run that has locked the file: no other run is writing, and nothing changes. */
 struct checkpoint *read_locked_snapshot(const char *path);

@@ -279,7 +279,7 @@ struct checkpoint *read_locked_snapshot(const char *path)
     return read_once(path, NO_RUN_WRITES, &overtaken);
 }
 
-struct checkpoint *open_newest_snapshot(const char *path)
+struct checkpoint *read_newest_snapshot(const char *path)
 {
     struct checkpoint *checkpoint = read_snapshot(path);
     const struct snapfile *snapfile = snapfile_of(checkpoint);
@@ -318,7 +318,7 @@ const struct checkpoint_form snapfile_form = {.name = "snapshot",
                                               .advice = "or a run is writing this file: read the file once more, or "
                                                         "copy it",
                                               .is_ours = is_snapshot,
-                                              .open = open_newest_snapshot,
+                                              .open = read_newest_snapshot,
                                               .to_json = snapshot_json,
                                               .print = print_snapshot};
 const struct module module_snapfile = {

@@ -34,7 +34,8 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* Stores nothing any more, and warns once.  failure: "cannot write snapshot file run.snap: ..."; it is freed. */
+/* Stores nothing any more, and warns once.  failure: a text such as "cannot write snapshot file run.snap: ...",
+ * which is freed here. */
 static void stop_storing(struct snapfile_writer *writer, char *failure)
 {
     pthread_mutex_lock(&writer->lock);

@@ -109,6 +109,27 @@ static void bind_tasks(struct snapshot_run *snapshot_run, struct list *list, str
     }
 }
 
+/* A run in which nothing has been stored yet.  step: the last one before it. */
+static struct snapshot_run *new_snapshot_run(size_t n_tasks, uint32_t step)
+{
+    struct snapshot_run *snapshot_run = allocate(1, sizeof *snapshot_run);
+    snapshot_run->payload = allocate(n_tasks, sizeof *snapshot_run->payload);
+    snapshot_run->reported = step;
+    snapshot_run->bad_step = UINT32_MAX;
+    pthread_mutex_init(&snapshot_run->lock, NULL);
+    pthread_cond_init(&snapshot_run->changed, NULL);
+    return snapshot_run;
+}
+
+static void free_snapshot_run(struct snapshot_run *snapshot_run)
+{
+    free(snapshot_run->payload);
+    free(snapshot_run->commits);
+    pthread_mutex_destroy(&snapshot_run->lock);
+    pthread_cond_destroy(&snapshot_run->changed);
+    free(snapshot_run);
+}
+
 void start_snapshots(struct trainer *trainer)
 {
     if (!asked_snapshot.file)
@@ -118,18 +139,12 @@ void start_snapshots(struct trainer *trainer)
                                  .mesh = &trainer->mesh,
                                  .slots = &trainer->train_list->pool->slots,
                                  .batch = trainer->batch};
-    struct snapshot_run *snapshot_run = allocate(1, sizeof *snapshot_run);
-    snapshot_run->payload = allocate(trainer->train_list->n, sizeof *snapshot_run->payload);
+    struct snapshot_run *snapshot_run = new_snapshot_run(trainer->train_list->n, step);
     bind_tasks(snapshot_run, trainer->train_list, &plan);
-    if (!plan.n) {
-        free(snapshot_run->payload);
-        free(snapshot_run);
+    if (!plan.n) { /* the list stores nothing */
+        free_snapshot_run(snapshot_run);
         return;
     }
-    snapshot_run->reported = step;
-    snapshot_run->bad_step = UINT32_MAX;
-    pthread_mutex_init(&snapshot_run->lock, NULL);
-    pthread_cond_init(&snapshot_run->changed, NULL);
     struct checkpoint *checkpoint = new_checkpoint(trainer, step);
     must(open_snapfile_writer(asked_snapshot.file, checkpoint, &plan, &snapshot_run->file));
     free_checkpoint(checkpoint);
@@ -211,16 +226,11 @@ static void add_kept(struct trainer *trainer, struct kept_run *kept_run)
     append_quoted(&kept_run->more_words, asked_snapshot.file);
 }
 
-static void free_snapshot_run(struct trainer *trainer)
+static void free_snapshots(struct trainer *trainer)
 {
     struct snapshot_run *snapshot_run = snapshot_run_of(trainer);
-    if (!snapshot_run)
-        return;
-    free(snapshot_run->payload);
-    free(snapshot_run->commits);
-    pthread_mutex_destroy(&snapshot_run->lock);
-    pthread_cond_destroy(&snapshot_run->changed);
-    free(snapshot_run);
+    if (snapshot_run)
+        free_snapshot_run(snapshot_run);
 }
 
 const struct hooks snapshot_hooks = {
@@ -229,5 +239,5 @@ const struct hooks snapshot_hooks = {
     .step_reported = note_reported,
     .steps_ended = end_snapshots,
     .kept = add_kept,
-    .trainer_closing = free_snapshot_run,
+    .trainer_closing = free_snapshots,
 };

@@ -141,9 +141,9 @@ static struct gap_facts look_at_gap(const struct swapper *swapper, const struct 
 
 enum remedies { SWAP_AND_REMAKE, REMAKE_ALONE };
 
-/* A swapper of the list; call close_swapper() at the end.  classes: those of the tensors that may leave, a bit per enum
- * memory_class. */
-static struct swapper open_swapper(struct list *list, const struct costs *costs, unsigned classes,
+/* A swapper of the list; free_swapper() frees what it points to.  classes: those of the tensors that may leave, a bit
+ * per enum memory_class. */
+static struct swapper make_swapper(struct list *list, const struct costs *costs, unsigned classes,
                                    enum remedies remedies)
 {
     struct swapper swapper = {
@@ -160,7 +160,7 @@ static struct swapper open_swapper(struct list *list, const struct costs *costs,
     return swapper;
 }
 
-static void close_swapper(struct swapper *swapper)
+static void free_swapper(struct swapper *swapper)
 {
     free_gaps(&swapper->gaps);
     free(swapper->moves);
@@ -349,32 +349,32 @@ static bool swap_to_fit(struct swapper *swapper, const char *option, const struc
 bool swap_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                     const struct run_facts *facts, struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
+    struct swapper swapper = make_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
     bool changed = swap_to_fit(&swapper, "--swap auto", facts, report);
-    close_swapper(&swapper);
+    free_swapper(&swapper);
     return changed;
 }
 
 bool can_fit_within(struct list *list, const struct costs *costs, const struct swap_options *options, double seconds)
 {
-    struct swapper swapper = open_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
+    struct swapper swapper = make_swapper(list, costs, options->may_leave, SWAP_AND_REMAKE);
     swapper.looks_ahead = true;
     option_byte *best = allocate(swapper.n_decisions, 1);
     const struct score score = search_rounds(&swapper, best, seconds);
     free(best);
-    close_swapper(&swapper);
+    free_swapper(&swapper);
     return score_fits(&score) && score.period <= seconds;
 }
 
 bool remake_by_search(struct list *list, const struct costs *costs, const struct swap_options *options,
                       const struct run_facts *facts, struct pass_report *report)
 {
-    struct swapper swapper = open_swapper(list, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
+    struct swapper swapper = make_swapper(list, costs, 1u << MEM_ACTIVATIONS, REMAKE_ALONE);
     bool changed = false;
     if (options->mode == SWAP_AUTO)
         report_gaps(&swapper.gaps, swapper.fates, costs, "--swap auto chooses what is made again", report);
     else
         changed = swap_to_fit(&swapper, options->mode == SWAP_OFF ? "--recompute auto" : NULL, facts, report);
-    close_swapper(&swapper);
+    free_swapper(&swapper);
     return changed;
 }

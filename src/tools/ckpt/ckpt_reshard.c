@@ -38,7 +38,7 @@ static struct mesh make_mesh(const struct checkpoint *from, int zero)
 static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
     struct mesh strategy = read_strategy(from), mesh = make_mesh(from, strategy.zero);
-    struct checkpoint *to = like_checkpoint(from, path);
+    struct checkpoint *to = new_checkpoint_like(from, path);
     char text[64];
     to->cut = cut_state(&from->cut->config, &mesh);
     set_json_text(to->options, "mesh", format_mesh(text, asked_ckpt.mesh ? &mesh : &strategy));

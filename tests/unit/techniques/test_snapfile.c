@@ -348,7 +348,7 @@ struct back { /* the argument of attempt(), and what it read */
 static void read_back(void *argument)
 {
     struct back *back = argument;
-    struct checkpoint *checkpoint = open_newest_snapshot(life.path);
+    struct checkpoint *checkpoint = read_newest_snapshot(life.path);
     back->step = checkpoint->step;
     back->sound = has_state(checkpoint, seed_of(checkpoint->step, checkpoint->session)) &&
                   checkpoint->samples == 8 * (int64_t)checkpoint->step;

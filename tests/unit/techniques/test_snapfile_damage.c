@@ -53,7 +53,7 @@ TEST(every_flipped_bit_is_noticed)
         tried += flip_region(&image, lasting("page %d", k), (size_t)k * SNAPFILE_PAGE, 8 * SNAPFILE_PAGE, stride,
                              k == snapfile.page ? older : newest);
     tried += flip_region(&image, "its manifest", MANIFEST_AT, 8 * snapfile.manifest_bytes, long_stride, 0);
-    struct checkpoint *checkpoint = open_newest_snapshot(image.path);
+    struct checkpoint *checkpoint = read_newest_snapshot(image.path);
     for (size_t i = 0; i < checkpoint->cut->n; i++) {
         const struct kept_tensor *tensor = &checkpoint->cut->tensors[i];
         for (size_t k = 0; k < tensor->n_pieces; k++)

@@ -182,7 +182,7 @@ TEST(reading_notices_that_a_run_writes)
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.dp = 2, .zero = 1});
     struct stored stored = new_stored(&small_config, &mesh, 2, WHOLE_PAYLOADS);
     struct checkpoint novel = description(json_pack("{s:s}", "novel", "1"), 2, 1);
-    struct checkpoint *opened = open_newest_snapshot(image.path);
+    struct checkpoint *opened = read_newest_snapshot(image.path);
     read_first(opened);
     must(open_snapfile_writer(image.path, &novel, &stored.plan, &writer));
     assert_int_equal(begin_commit(writer, 3), 1);
@@ -242,7 +242,7 @@ TEST(a_page_that_is_being_written_is_read_again)
         _exit(0);
     }
     assert_int_equal(read(half_page.told[0], &told, 1), 1);
-    struct checkpoint *checkpoint = open_newest_snapshot(image.path);
+    struct checkpoint *checkpoint = read_newest_snapshot(image.path);
     assert_int_equal(checkpoint->step, 2);
     assert_int_equal(checkpoint->single_file->n_damage, 0);
     free_checkpoint(checkpoint);
@@ -284,7 +284,7 @@ LONG_TEST(who_is_overtaken_reads_again)
     }
     assert_int_equal(read(told[0], &byte, 1), 1);
     for (int i = 0; i < 100; i++) {
-        struct checkpoint *checkpoint = open_newest_snapshot(path);
+        struct checkpoint *checkpoint = read_newest_snapshot(path);
         if (checkpoint->single_file->n_damage)
             test_failed("read %d: %s\n", i, checkpoint->single_file->damage[0]);
         free_checkpoint(checkpoint);
@@ -323,7 +323,7 @@ TEST(a_run_that_goes_on_keeps_the_snapshot_it_found)
         assert_false(notices(&image));
         assert_int_equal(image.step, 3);
         assert_int_equal(image.damage, 0);
-        struct checkpoint *checkpoint = open_newest_snapshot(image.path);
+        struct checkpoint *checkpoint = read_newest_snapshot(image.path);
         /* It is newer than all that was there, damaged or not. */
         assert_above(snapfile_of(checkpoint)->newest.seq, snapfile.newest.seq);
         free_checkpoint(checkpoint);

@@ -81,7 +81,7 @@ static struct trainer *open_storing(const struct kind *kind, const char *file)
 static void expect_stored(struct trainer *reader, const char *words, const char *file, uint32_t step,
                           const struct state *expected)
 {
-    struct checkpoint *checkpoint = open_newest_snapshot(file);
+    struct checkpoint *checkpoint = read_newest_snapshot(file);
     assert_int_equal(checkpoint->step, step);
     load_checkpoint(reader->model, checkpoint, LOAD_ALL_STATE);
     struct state state = read_whole_state(reader);
@@ -407,7 +407,7 @@ TEST(another_run_takes_the_file_over)
     }
     expect_yard(EXIT_USAGE, "is a snapshot of another model (1 layers", "train %s --layers 2 --steps 2 --snapshot %s",
                 words, file);
-    struct checkpoint *checkpoint = open_newest_snapshot(file);
+    struct checkpoint *checkpoint = read_newest_snapshot(file);
     assert_int_equal(checkpoint->step, 2);
     assert_string_equal(text_at(checkpoint->options, "seed"), "6");
     free_checkpoint(checkpoint);
