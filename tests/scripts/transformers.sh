@@ -5,6 +5,8 @@
 # transformers saves, in shards too, and writes the same again.
 #
 # PYTHON is a Python that has transformers and torch.
+#
+# To see it fail: in model_forms.c, let the export name another activation_function, "relu".
 . tests/lib/helpers.sh
 
 python=${PYTHON:-python3}

@@ -1,7 +1,7 @@
 # comments.awk - tells the comments of C from its code.  The programs that need that read it before themselves:
 #
 #     awk -f tests/style/comments.awk -f tests/style/without_comments.awk FILE...     plain.py
-#     awk -f tests/style/comments.awk -f tests/style/comment_names.awk FILE...        plain.sh
+#     awk -f tests/style/comments.awk -f tests/style/comment_names.awk FILE...        names.sh
 #     awk -f tests/style/comments.awk -f tests/pages/code_lines.awk FILE...           plain.sh, counts.awk
 #
 # split_line(line) sets `code` and `comment`.  For example

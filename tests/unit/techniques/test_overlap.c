@@ -12,15 +12,14 @@
  *     YARD_CASES=N build/tests/test_overlap      N random instances, and larger ones, instead of a few; N random
  *                                                choices of sides for each training, instead of one
  */
+#include "planning/lists/lists.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
+#include "techniques/overlap/overlap_plan.h"
 #include "tests/support/support_lists.h"
 #include "tests/support/support_paper.h"
 #include "tests/support/support_swap.h"
 #include "tests/support/support_training.h"
-
-#include "planning/lists/lists.h"
-#include "techniques/overlap/overlap_plan.h"
 #include "tools/pace/pace.h"
 #include "trainer/file/file.h"
 
