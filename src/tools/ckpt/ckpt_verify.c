@@ -82,10 +82,11 @@ static enum exit_code judge(const char *name, size_t wrong)
     return EXIT_FAILED;
 }
 
-static void print_verify_json(const char *path, int64_t step, uint64_t bytes, json_t *damaged)
+/* name, step: those of the only checkpoint; or the folder's name, and the highest step in it. */
+static void print_verify_json(const char *name, int64_t step, uint64_t bytes, json_t *damaged)
 {
     json_t *all = json_object();
-    set_json_text(all, "checkpoint", path);
+    set_json_text(all, "checkpoint", name);
     set_json_integer(all, "step", (json_int_t)step);
     set_json_integer(all, "bytes", (json_int_t)bytes);
     set_json_truth(all, "sound", json_array_size(damaged) == 0);
@@ -100,13 +101,14 @@ enum exit_code verify_checkpoints(char **paths)
     uint64_t bytes = 0;
     json_t *damaged = json_array();
     char **each = all_checkpoints(paths[0], &n);
+    const char *name = n == 1 ? each[0] : paths[0];
     for (size_t i = 0; i < n; i++)
         bytes += verify_one(each[i], n == 1, damaged, &step);
     size_t wrong = json_array_size(damaged);
     if (asked_ckpt.json)
-        print_verify_json(each[0], step, bytes, damaged);
+        print_verify_json(name, step, bytes, damaged);
     json_decref(damaged);
-    enum exit_code code = judge(n == 1 ? each[0] : paths[0], wrong);
+    enum exit_code code = judge(name, wrong);
     for (size_t i = 0; i < n; i++)
         free(each[i]);
     free(each);

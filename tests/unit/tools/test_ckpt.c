@@ -123,6 +123,8 @@ TEST(a_folder_is_verified_whole)
     overwrite(file, bytes, n);
     expect_yard(EXIT_FAILED, "step-2/rank-0.safetensors is damaged: tensor", "ckpt verify '%s'", folder);
     expect_yard(EXIT_FAILED, "step-1: sound", "ckpt verify '%s'", folder);
+    expect_yard(EXIT_FAILED, "several is not whole: 1 problem", "ckpt verify '%s'", folder);
+    expect_yard(EXIT_FAILED, "several\",", "ckpt verify --json '%s'", folder);
     overwrite(file, bytes, n - 1);
     expect_yard(EXIT_FAILED, "it is cut short", "ckpt verify '%s'", folder);
     expect_yard(EXIT_OK, "is passed over", "ckpt ls '%s'", folder);
@@ -236,7 +238,7 @@ TEST(the_tokenizer_of_bytes_is_exported_in_the_alphabet_of_gpt2)
 
 TEST(a_second_export_keeps_nothing_of_the_first_one)
 {
-    char *saved = small_state("exported");
+    char *saved = small_state("exported-twice");
     char *hf = temp_path("twice");
     struct checkpoint *checkpoint = open_checkpoint(saved);
     json_t *tokenizer = tokenizer_of_bytes();
@@ -252,7 +254,7 @@ TEST(a_second_export_keeps_nothing_of_the_first_one)
 /* llm.c's file and Hugging Face's have the same parameters. */
 TEST(both_exports_have_the_same_parameters)
 {
-    char *saved = small_state("exported");
+    char *saved = small_state("exported-to-agree");
     char *bin = temp_path("agree.bin");
     char *hf = temp_path("agree");
     struct checkpoint *checkpoint = open_checkpoint(saved);
