@@ -35,7 +35,7 @@ enum cost_source {
 };
 
 struct task_cost { /* a line `task` of a profile */
-    char name[40];
+    char name[TASK_NAME];
     enum lane_kind lane;
     int layer;           /* NONE: the line is for all layers that have none of their own */
     double ns;           /* the median of its time */
@@ -134,8 +134,8 @@ void write_profile(const char *path, const struct costs *costs, const char *shap
  * close_machine(). */
 struct machine *virtual_machine(const struct costs *costs, int n_devices);
 
-/* Gives the machine the links of a description, or the gaps and the issue time of a profile.  simulate_list() does it.
- *  */
+/* Gives the machine the links of a description, or the gaps and the issue time of a profile, as simulate_list()
+ * does. */
 void set_speeds(struct machine *machine, const struct costs *costs);
 
 #endif

@@ -69,6 +69,7 @@ static bool read_memory(struct costs *costs, const char *name, char *value)
 static bool read_task_cost(struct costs *costs, const char *name, char *value)
 {
     struct task_cost cost = {.layer = NONE};
+    _Static_assert(TASK_NAME == 40, "sscanf() reads a name of at most 39 characters");
     char lane[16];
     double number[3];
     int end = 0; /* how much of the name has been read */

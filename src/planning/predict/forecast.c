@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+/* ---- a draft ----------------------------------------------------------------------------------------------------- */
+
 /* Makes a list like this one in its present order, with tasks of its own on the same tensors: it is placed, ordered and
  * simulated, but not run.  *original: the list's own tasks by position, which the caller frees. */
 static struct list *new_draft_of(const struct list *list, struct task ***original)
@@ -39,6 +41,8 @@ static void free_draft(struct list *draft)
     draft->n = 0;
     free_list(draft);
 }
+
+/* ---- what becomes known of it ------------------------------------------------------------------------------------ */
 
 /* Notes what the placed draft needs on each device, and where in the list that is most. */
 static void note_memory(struct forecast *forecast, struct list *draft)
@@ -81,6 +85,8 @@ static void note_times(struct forecast *forecast, const struct simulation *simul
     for (size_t i = 0; i < forecast->n; i++)
         forecast->spans[i] = (struct span){steady[i].start - begin, steady[i].end - begin};
 }
+
+/* ---- forecasts --------------------------------------------------------------------------------------------------- */
 
 static struct tensor *copy_tensors(const struct pool *pool)
 {

@@ -13,6 +13,9 @@ char *describe_shortage(const struct device *before, const struct forecast *fore
                          layer_and_micro(where, task), format_budget(budget, device));
 }
 
+/* Is the budget this device's alone?  Those that --device-mem limits have one budget for all. */
+static bool has_own_budget(const struct device *device) { return device->extra.described.by_hand || device->is_host; }
+
 /* Devices that --device-mem limits all get the largest budget that one of them needs, since it is one number. */
 void raise_budgets(struct machine *machine, const struct forecast *forecast)
 {
@@ -21,8 +24,7 @@ void raise_budgets(struct machine *machine, const struct forecast *forecast)
         most = MAX(most, forecast->needed_bytes[i]);
     for (int i = 0; i <= machine->n_devices; i++) {
         struct device *device = &machine->devices[i];
-        bool has_own = device->extra.described.by_hand || device->is_host;
-        raise_budget(device, has_own ? forecast->needed_bytes[device->index] : most);
+        raise_budget(device, has_own_budget(device) ? forecast->needed_bytes[device->index] : most);
     }
 }
 
@@ -45,25 +47,39 @@ static const char *owner_of(const struct device *device)
     return device->is_host ? "the host" : "each device";
 }
 
+/* The first device whose budget was raised; NULL: none was. */
+static const struct device *first_raised(const struct machine *machine, const struct device *before)
+{
+    for (int i = 0; i <= machine->n_devices; i++)
+        if (machine->devices[i].budget != before[i].budget)
+            return &machine->devices[i];
+    return NULL;
+}
+
+/* The budgets that were raised, that of --device-mem once: "2048 bytes (2.00 KiB) for each device, ...".  The caller
+ * frees it. */
+static char *name_raised_budgets(const struct machine *machine, const struct device *before, const struct device *first)
+{
+    char *named = NULL;
+    char text[32];
+    for (const struct device *device = first; device <= machine->host; device++) {
+        bool is_raised = device->budget != before[device->index].budget;
+        bool is_named = device != first && !has_own_budget(device); /* it was named with the first one */
+        if (is_raised && !is_named)
+            append_text(&named, "%s%zu bytes (%s) for %s", named ? ", " : "", device->budget,
+                        format_bytes(text, (double)device->budget), owner_of(device));
+    }
+    return named;
+}
+
 _Noreturn void refuse_and_name_budgets(struct machine *machine, const struct device *before, const char *shortage,
                                        const char *option, const struct run_facts *facts, enum replanning replans)
 {
-    char *enough = NULL;
-    char text[32];
-    const struct device *first = NULL; /* the first device that needs more */
     if (facts->trainer)
         raise_for_other_lists(machine, facts->trainer);
-    for (int i = 0; i <= machine->n_devices; i++) {
-        const struct device *device = &machine->devices[i];
-        if (device->budget == before[device->index].budget ||
-            (first && !device->extra.described.by_hand && !device->is_host))
-            continue;
-        append_text(&enough, "%s%zu bytes (%s) for %s", first ? ", " : "", device->budget,
-                    format_bytes(text, (double)device->budget), owner_of(device));
-        if (!first)
-            first = device;
-    }
+    const struct device *first = first_raised(machine, before);
     CHECK(first, "%s: memory is short, but no budget has been raised", option);
+    const char *enough = name_raised_budgets(machine, before, first);
     const char *raised = first->is_host ? "--host-mem" : "--device-mem";
     char *verdict = NULL, *advice = NULL;
     if (replans == SAME_LIST)

@@ -425,8 +425,9 @@ static void finish(struct simulator *simulator, struct lane_state *lane)
     queue_lane(simulator, lane);
 }
 
-/* Two times are the same up to this factor: sums of other terms may differ by rounding. */
-static const double SAME_TIME = 1 + 1e-12;
+/* Moments that differ by a smaller share are the same: the sums that they are have other terms, and differ by rounding.
+ * SAME_TIME is for times that have gone through more sums. */
+static const double SAME_MOMENT = 1e-12;
 
 /* The lane with the earliest event.  If the disk's lane, whose task may return a slot, has an event at the same time,
  * the disk's lane comes first. */
@@ -435,7 +436,7 @@ static struct lane_state *earliest(const struct simulator *simulator)
     const struct device *host = simulator->result->list->pool->machine->host;
     struct lane_state *best = &simulator->lanes[simulator->winner[1]];
     struct lane_state *disk = &simulator->lanes[host->lanes[LANE_DISK]->index];
-    if (simulator->returning_task && disk->next_event <= best->next_event * SAME_TIME)
+    if (simulator->returning_task && disk->next_event <= best->next_event * (1 + SAME_MOMENT))
         return disk;
     return best;
 }

@@ -10,8 +10,8 @@
 
 static double simulated_ns(void *context, const struct task *task)
 {
-    const struct simulation *simulation = context;
-    return 1e9 * simulation->seconds[task->index];
+    const double *seconds = context;
+    return 1e9 * seconds[task->index];
 }
 
 /* The time in nanoseconds.  The clock begins at 1, since 0 stands for no time in a trace. */
@@ -34,7 +34,7 @@ static struct trace *simulated_trace(const struct simulation *simulation, int st
                                 .kind = TRACE_SIMULATED,
                                 .pace_scale = 1,
                                 .predicted = simulated_ns,
-                                .context = (void *)simulation};
+                                .context = simulation->seconds};
     struct trace *trace = trace_tables(list->pool->machine, &list, 1, &about);
     trace->records = allocate((size_t)steps * list->n, sizeof *trace->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)

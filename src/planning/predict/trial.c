@@ -34,6 +34,8 @@ struct timings { /* of tasks, in the steps that are measured */
     struct samples gaps[LANE_KINDS]; /* how long lanes stood still between tasks */
 };
 
+/* ---- the times of tasks ------------------------------------------------------------------------------------------ */
+
 static bool is_alike(const struct task_cost *a, const struct task_cost *b)
 {
     if (a->lane != b->lane || strcmp(a->name, b->name) != 0)
@@ -41,7 +43,8 @@ static bool is_alike(const struct task_cost *a, const struct task_cost *b)
     return a->flops == b->flops && a->bytes == b->bytes;
 }
 
-static struct task_kind *find_timed_kind(struct timings *timings, const struct task *task)
+/* The kind of the task.  If no task of this kind has been timed before, the kind is added. */
+static struct task_kind *find_or_add_kind(struct timings *timings, const struct task *task)
 {
     struct task_cost cost = {
         .lane = task->lane->kind, .layer = NONE, .flops = task->flops, .bytes = (double)task->bytes};
@@ -71,7 +74,7 @@ static void add_timing(void *context, const struct list *list, const struct task
     (void)list;
     if (flight->iteration <= WARM_UP)
         return;
-    struct samples *took = &find_timed_kind(timings, task)->took;
+    struct samples *took = &find_or_add_kind(timings, task)->took;
     GROW(took->ns, took->cap, took->n + 1);
     took->ns[took->n++] = (double)(flight->end - flight->start);
     struct samples *gaps = &timings->gaps[task->lane->kind];
@@ -157,6 +160,8 @@ static double measure_issue(struct trainer *trainer, uint64_t begun)
     return median(seconds, ISSUED);
 }
 
+/* ---- links ------------------------------------------------------------------------------------------------------- */
+
 /* Seconds of a copy to the device (LANE_UPLOAD) or from it (LANE_DOWNLOAD). */
 static double time_copy(struct device *device, cl_mem buffer, void *host, size_t bytes, enum lane_kind direction)
 {
@@ -185,6 +190,8 @@ static struct lane_speed measure_link(struct device *device, enum lane_kind dire
     free(host);
     return (struct lane_speed){.bytes_per_s = (LARGE - SMALL) / fmax(large - small, 1e-9), .latency = small};
 }
+
+/* ---- updates on the host ----------------------------------------------------------------------------------------- */
 
 /* Is an update of that size among the tasks from `first` on? */
 static bool has_update(const struct costs *costs, size_t first, double bytes)
@@ -241,6 +248,8 @@ static void time_host_updates(const struct list *list, struct costs *costs)
     }
 }
 
+/* ---- all that is measured ---------------------------------------------------------------------------------------- */
+
 const char *engine_name(const struct trainer *trainer)
 {
     return word_of("gemm", (int)choose_engine(&trainer->machine->devices[0], trainer->settings->kernels.gemm));
@@ -271,6 +280,8 @@ struct costs *measure_costs(struct trainer *trainer)
         costs->peak_memory[i] = (double)trainer->train_list->extra.peak[0][i];
     return costs;
 }
+
+/* ---- a trial ----------------------------------------------------------------------------------------------------- */
 
 /* A small training on n devices like those of devices_of, with room for all updates on them.
  *

@@ -36,9 +36,6 @@
 
 #include <math.h>
 
-/* A step must be shorter by more than this share, since sums of the same times differ by rounding. */
-static const double LEAST_GAIN = 1e-6;
-
 /* ---- the unlimited plans ----------------------------------------------------------------------------------------- */
 
 /* Tasks point to the machine's own devices: so the limits of these are lifted, and restored in the end. */
@@ -112,7 +109,7 @@ static struct update_plans plans_if_one_fits(struct update_planner *planner, con
         return *plain;
     if (mode != OVERLAP_PLAN && mode != OVERLAP_ALL_CPU)
         return *plain;
-    double shorter = plain->by_mode[mode].score.period * (1 - LEAST_GAIN);
+    double shorter = plain->by_mode[mode].score.period * (1 - SAME_TIME);
     struct update_plans unlimited = plans_without_budgets(planner);
     if (unlimited.by_mode[mode].score.period > shorter) /* more memory would make no shorter step */
         return *plain;
