@@ -11,6 +11,14 @@
  */
 #include "guest.h"
 
+/* The first mirror of the tensor among `mirror` and those behind it in its list; NULL: none is. */
+static struct tensor *mirror_from(struct tensor *mirror, const struct tensor *tensor)
+{
+    while (mirror && mirror->extra.mirror.of->storage != tensor)
+        mirror = mirror->extra.mirror.next;
+    return mirror;
+}
+
 /* The mirror of the tensor, as a whole, from which the task copies; NULL: the task is no such copy. */
 static const struct tensor *mirror_read(const struct task *task, const struct tensor *tensor)
 {
@@ -33,10 +41,8 @@ static bool brings_up(const struct task *task, const struct tensor *tensor)
 static int first_mirror_write(const struct uses *uses, const struct tensor *tensor)
 {
     int first = (int)uses->n;
-    for (const struct tensor *on_host = tensor->replica.of->extra.mirror.first; on_host;
-         on_host = on_host->extra.mirror.next) {
-        if (on_host->extra.mirror.of->storage != tensor)
-            continue;
+    for (const struct tensor *on_host = mirror_from(tensor->replica.of->extra.mirror.first, tensor); on_host;
+         on_host = mirror_from(on_host->extra.mirror.next, tensor)) {
         const struct use_range found = uses_of(uses, on_host);
         for (size_t i = 0; i < found.n; i++)
             if (found.uses[i].mode & ACCESS_WRITE)
@@ -65,10 +71,8 @@ void drop_mirrors(struct edit *edit, const struct uses *uses, const struct tenso
     for (size_t i = 0; i < found.n; i++)
         if (mirror_read(found.uses[i].task, tensor))
             drop_task(edit, found.uses[i].task);
-    for (struct tensor *on_host = tensor->replica.of->extra.mirror.first; on_host;
-         on_host = on_host->extra.mirror.next) {
-        if (on_host->extra.mirror.of->storage != tensor)
-            continue;
+    for (struct tensor *on_host = mirror_from(tensor->replica.of->extra.mirror.first, tensor); on_host;
+         on_host = mirror_from(on_host->extra.mirror.next, tensor)) {
         const struct use_range of_mirror = uses_of(uses, on_host);
         for (size_t i = 0; i < of_mirror.n; i++)
             repoint_task(edit, of_mirror.uses[i].task, on_host, on_host->extra.mirror.of);

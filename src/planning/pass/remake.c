@@ -84,8 +84,8 @@ static struct tensor *twin_of(const struct remaking *remaking, const struct tens
 }
 
 /* The tensor that a repeat before `reader` reads in place of one that holds gathered parameters: the same parameters as
- * they were gathered last before `reader`.  None is updated before the last one that is gathered in a step has been
- * read. */
+ * they were gathered last before `reader`.  All gathered copies of a step have the same values: parameters are updated
+ * only after the last of these copies has been read. */
 static struct tensor *gathered_for(const struct uses *uses, struct tensor *tensor, int reader)
 {
     while (tensor->extra.later_copy && is_whole_before(uses, tensor->extra.later_copy, reader))

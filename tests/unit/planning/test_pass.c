@@ -112,8 +112,8 @@ TEST(recompute_passes_the_audit) { free(train_with(TINY "-d 0:0 --recompute full
 TEST(plan_reports_passes)
 {
     json_t *plan = yard_json("plan --model tiny --hardware data/hardware/server.txt --simulate --json --recompute full "
-                             "--after recompute"),
-           *passes_on = json_object_get(plan, "passes");
+                             "--after recompute");
+    json_t *passes_on = json_object_get(plan, "passes");
     assert_int_equal(json_array_size(passes_on), 1);
     json_t *first = json_array_get(passes_on, 0);
     assert_string_equal(text_at(first, "pass"), "recompute");
