@@ -29,7 +29,7 @@
 
 enum {
     BEST = 10,          /* how many rows are tried with recomputation and swap */
-    WAYS = 3,           /* the ways of save_memory() */
+    WAYS = 3,           /* the ways of list_ways() */
     BYTES_A_TASK = 6000 /* what a task of a list takes of the host's memory; 3,000 to 5,000 were measured */
 };
 
@@ -298,9 +298,9 @@ void simulate_candidates(struct mesh_search *search)
     free(activity);
 }
 
-/* Writes the ways to save memory on a row of the front to `ways`, and returns how many, at most WAYS.  Recomputation
+/* Lists the ways to save memory on a row of the front in `ways`, and returns how many there are, at most WAYS.  Recomputation
  * and swap both save activations; swap may move everything.  So their bounds of memory are lower. */
-static size_t save_memory(const struct mesh_search *search, const struct mesh_outcome *row, struct mesh_candidate *ways)
+static size_t list_ways(const struct mesh_search *search, const struct mesh_outcome *row, struct mesh_candidate *ways)
 {
     size_t n = 0;
     struct mesh_candidate candidate = row->candidate;
@@ -327,7 +327,7 @@ void simulate_with_techniques(struct mesh_search *search)
         const struct mesh_outcome *row = &search->outcomes[i];
         if (row->candidate.least_state > search->budget)
             continue;
-        n += save_memory(search, row, &ways[n]);
+        n += list_ways(search, row, &ways[n]);
         tried++;
     }
     struct trials all = {.search = search,

@@ -177,12 +177,8 @@ struct encoder {
 
 static void put_token(struct encoder *encoder, int token)
 {
-    if (encoder->n == encoder->cap) {
-        encoder->cap += encoder->cap / 2 + 1024;
-        encoder->tokens = reallocate(encoder->tokens, encoder->cap, sizeof *encoder->tokens);
-    }
-    encoder->tokens[encoder->n] = (uint16_t)token;
-    encoder->n++;
+    GROW(encoder->tokens, encoder->cap, encoder->n + 1);
+    encoder->tokens[encoder->n++] = (uint16_t)token;
 }
 
 /* Puts the pair that begins at this place of a word of n bytes into the heap, if it has a merge. */

@@ -23,9 +23,9 @@ struct counted_word {
     uint64_t met;   /* how many words of the texts came before its first occurrence */
 };
 
-/* A place: the different words lie one after another, with a place for each of their bytes and one for each word's end.
+/* The different words lie one after another, with a place for each of their bytes and one for each word's end.
  * A token lies at the place of its first byte. */
-struct position {
+struct place {
     int token;       /* the token that begins here; GONE: none does; WORD_END: the word ends here */
     uint32_t before; /* the place of the token before; no_place: this is the word's first token */
     uint32_t word;   /* its number in `words` */
@@ -33,7 +33,7 @@ struct position {
 struct token_pair {
     int left, right;
     uint64_t count;
-    uint32_t *places; /* [n] where the pair began when it was counted; merges may have taken some since */
+    uint32_t *begins; /* [n] places where the pair began when it was counted; merges may have taken some since */
     size_t n, cap;
     bool gained; /* it is in the learner's list `gained` */
 };
@@ -42,13 +42,13 @@ struct learner {
     struct counted_word *words;
     size_t n_words, cap_words;
     uint64_t met; /* words of the texts, so far */
-    struct position *places;
+    struct place *places;
     size_t n_places;
     struct token_pair *pairs;
     size_t n_pairs, cap_pairs;
-    /* While words are counted: a word's number by its hash.  Afterwards: a pair's number by pair_key(). */
-    struct number_map *found;
-    uint32_t *gained; /* numbers of the pairs whose count grew in this merge */
+    struct number_map *word_numbers; /* by hash */
+    struct number_map *pair_numbers; /* by pair_key() */
+    uint32_t *gained;                /* numbers of the pairs whose count grew in this merge */
     size_t n_gained, cap_gained;
     struct heap frequent; /* pairs, the most frequent first, see heap_item(); some counts have become smaller since */
 };
@@ -56,14 +56,14 @@ struct learner {
 /* ---- counting words ---------------------------------------------------------------------------------------------- */
 
 /* The number of a word; NO_NUMBER: the word is new.  *key becomes the key that the word has, or should get, in
- * `found`. */
+ * `word_numbers`. */
 static int64_t number_of_word(const struct learner *learner, const char *bytes, size_t n, uint64_t *key)
 {
     *key = hash_bytes(bytes, n, 0);
-    int64_t i = map_find(learner->found, *key);
+    int64_t i = map_find(learner->word_numbers, *key);
     while (i != NO_NUMBER && (learner->words[i].n != n || memcmp(learner->words[i].bytes, bytes, n) != 0)) {
         *key += 1; /* another word has the same hash */
-        i = map_find(learner->found, *key);
+        i = map_find(learner->word_numbers, *key);
     }
     return i;
 }
@@ -79,15 +79,15 @@ static int more_frequent_first(const void *left, const void *right)
 static void forget_rarer_half(struct learner *learner)
 {
     SORT(learner->words, learner->n_words, more_frequent_first);
-    free_map(learner->found);
-    learner->found = new_map();
+    free_map(learner->word_numbers);
+    learner->word_numbers = new_map();
     learner->n_words = 0;
     learner->n_places = 0;
     while (learner->n_places < MOST_PLACES / 2) {
         const struct counted_word *word = &learner->words[learner->n_words];
         uint64_t key;
         number_of_word(learner, word->bytes, word->n, &key);
-        map_put(learner->found, key, (uint32_t)learner->n_words);
+        map_put(learner->word_numbers, key, (uint32_t)learner->n_words);
         learner->n_places += word->n + 1;
         learner->n_words++;
     }
@@ -99,7 +99,7 @@ static void count_piece(struct learner *learner, const char *bytes, size_t n)
     int64_t i = number_of_word(learner, bytes, n, &key);
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_words;
-        map_put(learner->found, key, (uint32_t)i);
+        map_put(learner->word_numbers, key, (uint32_t)i);
         GROW(learner->words, learner->cap_words, learner->n_words + 1);
         learner->words[learner->n_words++] = (struct counted_word){.bytes = bytes, .n = n, .met = learner->met};
         learner->n_places += n + 1;
@@ -128,7 +128,7 @@ static void lay_out_words(struct learner *learner)
         const struct counted_word *word = &learner->words[i];
         for (size_t k = 0; k <= word->n; k++) {
             int token = k < word->n ? learner->bpe->of_byte[(unsigned char)word->bytes[k]] : WORD_END;
-            learner->places[place] = (struct position){.token = token, .before = k ? place - 1 : no_place, .word = i};
+            learner->places[place] = (struct place){.token = token, .before = k ? place - 1 : no_place, .word = i};
             place++;
         }
     }
@@ -147,10 +147,10 @@ static struct token_pair *pair_at(struct learner *learner, uint32_t place)
     int left = learner->places[place].token, right = learner->places[place_after(learner, place)].token;
     if (right == WORD_END)
         return NULL;
-    int64_t i = map_find(learner->found, pair_key(left, right));
+    int64_t i = map_find(learner->pair_numbers, pair_key(left, right));
     if (i == NO_NUMBER) {
         i = (int64_t)learner->n_pairs;
-        map_put(learner->found, pair_key(left, right), (uint32_t)i);
+        map_put(learner->pair_numbers, pair_key(left, right), (uint32_t)i);
         GROW(learner->pairs, learner->cap_pairs, learner->n_pairs + 1);
         learner->pairs[learner->n_pairs++] = (struct token_pair){.left = left, .right = right};
     }
@@ -163,8 +163,8 @@ static void gain_pair(struct learner *learner, uint32_t place)
     if (!pair)
         return;
     pair->count += learner->words[learner->places[place].word].count;
-    GROW(pair->places, pair->cap, pair->n + 1);
-    pair->places[pair->n++] = place;
+    GROW(pair->begins, pair->cap, pair->n + 1);
+    pair->begins[pair->n++] = place;
     if (!pair->gained) {
         GROW(learner->gained, learner->cap_gained, learner->n_gained + 1);
         learner->gained[learner->n_gained++] = (uint32_t)(pair - learner->pairs);
@@ -206,7 +206,7 @@ static struct token_pair *most_frequent(struct learner *learner)
 {
     while (learner->frequent.n > 0) {
         uint64_t item = heap_pop(&learner->frequent);
-        struct token_pair *pair = &learner->pairs[map_find(learner->found, (uint32_t)item)];
+        struct token_pair *pair = &learner->pairs[map_find(learner->pair_numbers, (uint32_t)item)];
         if (heap_item(pair) == item)
             return pair;
         if (pair->count >= LEAST_COUNT)
@@ -220,7 +220,7 @@ static struct token_pair *most_frequent(struct learner *learner)
 /* Joins the token at this place and the token after it, and corrects the counts of the pairs around them. */
 static void merge_at(struct learner *learner, uint32_t place, int result)
 {
-    struct position *first = &learner->places[place];
+    struct place *first = &learner->places[place];
     uint32_t second = place_after(learner, place);
     lose_pair(learner, place);
     lose_pair(learner, second);
@@ -240,16 +240,16 @@ static void merge_everywhere(struct learner *learner, struct token_pair *pair, i
 {
     int left = pair->left, right = pair->right;
     size_t n = pair->n;
-    uint32_t *places = pair->places;
-    pair->places = NULL; /* *pair lies elsewhere when pairs have been added */
+    uint32_t *begins = pair->begins;
+    pair->begins = NULL; /* *pair lies elsewhere when pairs have been added */
     pair->n = 0;
     pair->cap = 0;
     for (size_t i = 0; i < n; i++) {
-        bool is_left = learner->places[places[i]].token == left;
-        if (is_left && learner->places[place_after(learner, places[i])].token == right)
-            merge_at(learner, places[i], result);
+        bool is_left = learner->places[begins[i]].token == left;
+        if (is_left && learner->places[place_after(learner, begins[i])].token == right)
+            merge_at(learner, begins[i], result);
     }
-    free(places);
+    free(begins);
 }
 
 /* No two of the learnt merges make the same bytes, so add_merge() would refuse only tokens that are too long.  The
@@ -316,22 +316,22 @@ static void count_pairs(struct learner *learner)
 
 struct bpe *learn_bpe(const struct text *texts, size_t n_texts, int n, const char *const *added)
 {
-    struct learner learner = {.bpe = begin_tokens(n, added), .found = new_map()};
+    struct learner learner = {.bpe = begin_tokens(n, added), .word_numbers = new_map()};
     const struct visitor visitor = {.word = count_word, .context = &learner, .activity = "counting words"};
     for (size_t i = 0; i < n_texts; i++)
         visit_text(learner.bpe, &texts[i], &visitor);
     lay_out_words(&learner);
-    free_map(learner.found);
-    learner.found = new_map();
+    free_map(learner.word_numbers);
+    learner.pair_numbers = new_map();
     count_pairs(&learner);
     learn_merges(&learner, n);
     for (size_t i = 0; i < learner.n_pairs; i++)
-        free(learner.pairs[i].places);
+        free(learner.pairs[i].begins);
     free(learner.pairs);
     free(learner.places);
     free(learner.words);
     free(learner.gained);
     free(learner.frequent.item);
-    free_map(learner.found);
+    free_map(learner.pair_numbers);
     return learner.bpe;
 }

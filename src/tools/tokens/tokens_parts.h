@@ -6,12 +6,12 @@
 
 /* ---- map_and_heap.c ---------------------------------------------------------------------------------------------- */
 
-/* A hash map from numbers to numbers below NO_NUMBER. */
-enum { NO_NUMBER = -1 };
+/* A hash map from uint64_t to uint32_t. */
+enum { NO_NUMBER = -1 }; /* what map_find() returns of a key that is not there */
 struct number_map;
 struct number_map *new_map(void);
 void free_map(struct number_map *map);
-int64_t map_find(const struct number_map *map, uint64_t key); /* NO_NUMBER: the key is not there */
+int64_t map_find(const struct number_map *map, uint64_t key);
 void map_put(struct number_map *map, uint64_t key, uint32_t number);
 
 /* A heap of numbers, smallest first. */

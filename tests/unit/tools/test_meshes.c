@@ -41,7 +41,7 @@ static const struct {
 };
 
 /* A search without verify, which parse_words() has set. */
-static struct mesh_search new_search(const char *words, int devices)
+static struct mesh_search make_search(const char *words, int devices)
 {
     struct mesh_search search = make_mesh_search(parse_words(words), devices);
     asked_proof.verify = false;
@@ -53,7 +53,7 @@ static struct mesh_search search_case(int i, bool prunes)
     size_t model = (size_t)i / COUNT(machines);
     const char *hardware = write_hardware("paper.txt", &machines[(size_t)i % COUNT(machines)]);
     char *words = lasting("%s --hardware %s", cases[model].words, hardware);
-    struct mesh_search search = new_search(words, cases[model].devices);
+    struct mesh_search search = make_search(words, cases[model].devices);
     search.prunes = prunes;
     search_meshes(&search);
     return search;
@@ -170,11 +170,11 @@ TEST(bounds_hold_where_links_are_slow)
                                           "host_memory = 1G\n",
                                           slow_links[i].per_link, slow_links[i].upload);
         const char *words = lasting("--model tiny %s --hardware %s", slow_links[i].words, hardware);
-        struct mesh_search each = new_search(words, slow_links[i].devices);
+        struct mesh_search each = make_search(words, slow_links[i].devices);
         each.prunes = false;
         search_meshes(&each);
         expect_bounds(&each);
-        struct mesh_search search = new_search(words, slow_links[i].devices);
+        struct mesh_search search = make_search(words, slow_links[i].devices);
         search_meshes(&search);
         expect_same_front(&search, &each, words);
         free_mesh_search(&search);
@@ -280,13 +280,13 @@ TEST(an_ended_search_bounds_what_it_left)
 {
     const char *hardware = write_hardware("paper.txt", &machines[1]);
     char *words = lasting("--model tiny --batch 4 -d 4 --hardware %s", hardware);
-    struct mesh_search all = new_search(words, 4);
+    struct mesh_search all = make_search(words, 4);
     all.prunes = false;
     search_meshes(&all);
     assert_int_equal(all.left, 0);
     assert_close(all.left_seconds, INFINITY, 0);
     for (size_t limit = 1; limit < all.n_candidates; limit *= 4) {
-        struct mesh_search ended = new_search(words, 4);
+        struct mesh_search ended = make_search(words, 4);
         ended.prunes = false;
         ended.limit = limit;
         search_meshes(&ended);
@@ -321,12 +321,12 @@ TEST(any_number_of_processes_finds_the_same)
     for (size_t m = 0; m < COUNT(machines); m++) {
         const char *hardware = write_hardware("paper.txt", &machines[m]);
         const char *words = lasting("--model tiny --batch 4 --hardware %s", hardware);
-        struct mesh_search one = new_search(words, 4);
+        struct mesh_search one = make_search(words, 4);
         one.processes = 1;
         search_meshes(&one);
         too_slow += one.too_slow;
         for (int processes = 2; processes <= 7; processes += 5) {
-            struct mesh_search several = new_search(words, 4);
+            struct mesh_search several = make_search(words, 4);
             several.processes = processes;
             search_meshes(&several);
             expect_same_search(&one, &several);
