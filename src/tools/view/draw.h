@@ -14,7 +14,7 @@ bool fit_name(const struct view *view, const struct track *track, uint32_t task,
 /* Is such a text more than a letter that needs a number? */
 bool has_number(const struct view *view, const struct track *track, uint32_t task, const char *text);
 
-/* ---- bars.c, view_memory.c ---------------------------------------------------------------------------------------*/
+/* ---- bars.c, view_memory.c --------------------------------------------------------------------------------------- */
 
 /* The width in pixels of a column, when the one before it held `n` bars or amounts per pixel.  Where these are many,
  * what a single pixel shows is chance, and half as many columns cost half the time.  At most WIDEST_COLUMN. */
@@ -133,7 +133,7 @@ void draw_times(const struct view *view);
 bool shows_blocker(const struct view *view); /* is a task in sight that is in the way of one that is moved? */
 void draw_blocker(const struct view *view);  /* frames that task, and says below it why */
 
-/* ---- legend.c, frame.c ------------------------------------------------------------------------------------------- */
+/* ---- legend.c ---------------------------------------------------------------------------------------------------- */
 
 int count_legend_lines(const struct view *view);
 
@@ -164,6 +164,9 @@ struct sign {
 enum { MOST_SIGNS = 19 };
 size_t fill_signs(const struct view *view, struct sign all[MOST_SIGNS]); /* returns how many there are */
 void draw_legend(const struct view *view, struct box box);
+
+/* ---- frame.c ----------------------------------------------------------------------------------------------------- */
+
 extern const char *const life_name[];                     /* by enum trace_life: "live", "paused", "stopped", ... */
 void draw_view(struct view *view, struct canvas *canvas); /* lays out, and draws the whole picture */
 void write_view(struct view *view, const char *path);     /* writes a PNG */

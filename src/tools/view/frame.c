@@ -16,8 +16,13 @@ static int draw_chip(const struct view *view, int right, int y, const char *text
 }
 
 enum { GOOD = 0xff009e73, SLOW = 0xffe69f00, BAD = 0xffd55e00, CALM = 0xff8b95a3, PLAIN = 0xff0072b2 };
-const char *const life_name[] = {"ended", "live", "paused", "stopped", "trainer gone"};
-static const uint32_t life_colour[] = {CALM, GOOD, SLOW, BAD, BAD};
+const char *const life_name[] = {[LIFE_CLOSED] = "ended",
+                                 [LIFE_RUNS] = "live",
+                                 [LIFE_PAUSED] = "paused",
+                                 [LIFE_STOPPED] = "stopped",
+                                 [LIFE_GONE] = "trainer gone"};
+static const uint32_t life_colour[] = {
+    [LIFE_CLOSED] = CALM, [LIFE_RUNS] = GOOD, [LIFE_PAUSED] = SLOW, [LIFE_STOPPED] = BAD, [LIFE_GONE] = BAD};
 
 /* Draws chips from the right: what the trainer does, the kind of trace.  Returns the right end of what is left free. */
 static int draw_state(const struct view *view, int track_index, int right, int y)

@@ -181,20 +181,6 @@ static void draw_ticks(const struct view *view)
     fill(view, ruler.x, bottom - dot, ruler.w, dot, BORDER);
 }
 
-/* The first of steps [i, n) that begins right of what is in sight; n: none does. */
-static size_t first_step_right(const struct view *view, const struct track *track, size_t i, size_t n)
-{
-    size_t low = i, high = n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (axis_of(track, track->steps->items[middle].work) < view->sight.to)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 struct step_range { /* steps [begin, end), by index */
     size_t begin, end;
 };
@@ -205,9 +191,8 @@ static struct step_range find_steps_in_sight(const struct view *view, const stru
 {
     const struct trace_step *step = track->steps->items, *newest = newest_step(track);
     size_t n = newest ? (size_t)(newest - step) + 1 : 0;
-    struct step_range range = {.begin = first_step_from(step, n, clock_of(track, view->sight.from))};
-    range.end = first_step_right(view, track, range.begin, n);
-    return range;
+    return (struct step_range){.begin = first_step_from(step, n, clock_of(track, view->sight.from)),
+                               .end = first_step_from(step, n, clock_of(track, view->sight.to))};
 }
 
 /* The same, but none where there are so many that their lines would be too close to each other.  Far out only a few

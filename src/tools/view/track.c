@@ -232,7 +232,7 @@ void renew_track(struct track *track)
         trace_follow_close(track->follow);
     must(trace_follow_open(path, &track->follow));
     if (track->board)
-        remove(path);
+        remove(path); /* its contents are mapped; if the name stays, the next move writes over the file */
     const struct trace *trace = trace_follow_trace(track->follow);
     track->trace = trace;
     free(track->peak);

@@ -101,12 +101,3 @@ bool poll_view(struct view *view)
     refresh_view(view);
     return true;
 }
-
-#ifndef HAVE_SDL2 /* then window.c is empty, and has no show_window() */
-void show_window(struct view *view)
-{
-    (void)view;
-    fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
-                     "build again, or write a picture with `yard view FILE --png OUT.png`");
-}
-#endif

@@ -4,13 +4,12 @@
  * is drawn again only when something has changed.  The trainer's ring is polled five times a second, which also renews
  * a pause (see trace/follow.h).  The training comes first: this process has a lower priority.
  */
-#ifdef HAVE_SDL2 /* else view.c has the sentence */
-#define SDL_MAIN_HANDLED
-#include <SDL.h>
-
 #include "act.h"
 #include "draw.h"
 
+#ifdef HAVE_SDL2
+#define SDL_MAIN_HANDLED
+#include <SDL.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -182,4 +181,14 @@ void show_window(struct view *view)
     SDL_DestroyWindow(window.window);
     SDL_Quit();
 }
+
+#else
+
+void show_window(struct view *view)
+{
+    (void)view;
+    fail(EXIT_USAGE, "this yard was built without SDL2, so it opens no window: install SDL2 (Debian: libsdl2-dev) and "
+                     "build again, or write a picture with `yard view FILE --png OUT.png`");
+}
+
 #endif
