@@ -7,22 +7,17 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {
     const struct arg *arg = &task->args[i];
     cl_mem buffer = NULL;
-    switch (arg->kind) {
-    case ARG_TENSOR:
-        if (arg->access != NONE)
-            buffer = tensor_buffer(task->accesses[arg->access].tensor);
-        return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
-    case ARG_FLOAT:
+    if (arg->kind == ARG_FLOAT)
         return clSetKernelArg(kernel, i, sizeof arg->real, &arg->real);
-    case ARG_STRUCT:
+    if (arg->kind == ARG_STRUCT)
         return clSetKernelArg(kernel, i, arg->n_bytes, arg->bytes);
-    case ARG_LOCAL:
+    if (arg->kind == ARG_LOCAL)
         return clSetKernelArg(kernel, i, arg->n_bytes, NULL);
-    case ARG_INT:
-    case ARG_ELEMENTS:
-        break;
-    }
-    return clSetKernelArg(kernel, i, sizeof arg->number, &arg->number);
+    if (arg->kind != ARG_TENSOR) /* ARG_INT, ARG_ELEMENTS */
+        return clSetKernelArg(kernel, i, sizeof arg->number, &arg->number);
+    if (arg->access != NONE)
+        buffer = tensor_buffer(task->accesses[arg->access].tensor);
+    return clSetKernelArg(kernel, i, sizeof buffer, &buffer);
 }
 
 /* Each task has a kernel object of its own, so its arguments are set once. */
