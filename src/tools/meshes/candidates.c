@@ -298,8 +298,8 @@ void simulate_candidates(struct mesh_search *search)
     free(activity);
 }
 
-/* Lists the ways to save memory on a row of the front in `ways`, and returns how many there are, at most WAYS.  Recomputation
- * and swap both save activations; swap may move everything.  So their bounds of memory are lower. */
+/* Lists the ways to save memory on a row of the front in `ways`, and returns how many there are, at most WAYS.
+ * Recomputation and swap both save activations; swap may move everything.  So their bounds of memory are lower. */
 static size_t list_ways(const struct mesh_search *search, const struct mesh_outcome *row, struct mesh_candidate *ways)
 {
     size_t n = 0;
