@@ -64,7 +64,7 @@ void set_budgets(struct machine *machine, size_t each, size_t host);
 void raise_budget(struct device *device, size_t bytes);
 
 /* For the forecast of a list that does not fit: gives the first n devices budgets that nothing exceeds; the host is one
- * of them if n is n_devices + 1.  Returns the devices as they were, for restore_limits(); the caller frees the array. */
+ * of them if n is n_devices + 1.  Returns the devices as they were, for restore_limits(); the caller frees these. */
 struct device *lift_limits(struct machine *machine, int n);
 void restore_limits(struct machine *machine, const struct device *before, int n);
 
