@@ -88,15 +88,15 @@ const struct task_run example_runs[] = {
 void put_run(struct trace_writer *writer, const struct task_run *run, uint64_t zero, unsigned scale)
 {
     uint64_t unit = 1000 * scale;
-    uint64_t number = trace_begin(writer, run->step, run->task, zero + run->queued * unit);
-    trace_end(writer, number, zero + run->start * unit, zero + run->end * unit, 0);
+    uint64_t number = begin_trace_record(writer, run->step, run->task, zero + run->queued * unit);
+    end_trace_record(writer, number, zero + run->start * unit, zero + run->end * unit, 0);
 }
 
 const char *make_trace(const char *name, const struct trace *with, const struct task_run *when, size_t n)
 {
     const char *path = temp_path(name);
     unlink(path); /* what a test has damaged is no trace any more, and stays */
-    struct trace_writer *writer = trace_create(path, with, n + 3);
+    struct trace_writer *writer = open_trace_writer(path, with, n + 3);
     for (size_t i = 0; i < n; i++)
         put_run(writer, &when[i], 0, 1);
     close_trace_writer(writer);

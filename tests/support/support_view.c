@@ -168,15 +168,15 @@ struct trace_writer *begin_trace(const char *path)
                           .edges = edges,
                           .tensors = tensors,
                           .uses = uses};
-    return trace_create(path, &trace, 200); /* less than is written: old records are lost on the way */
+    return open_trace_writer(path, &trace, 200); /* less than is written: old records are lost on the way */
 }
 
 /* One task after another, of `ns` each; what the next step fetches comes first in it, on the lane of task 1. */
 uint64_t write_step(struct trace_writer *writer, uint32_t step, uint64_t clock, uint64_t ns)
 {
     for (uint32_t i = 0; i < TASKS; i++, clock += ns) {
-        uint64_t number = trace_begin(writer, step, i, clock - 10);
-        trace_end(writer, number, clock, clock + ns, 0);
+        uint64_t number = begin_trace_record(writer, step, i, clock - 10);
+        end_trace_record(writer, number, clock, clock + ns, 0);
     }
     return clock;
 }
@@ -219,7 +219,7 @@ void expect_held(const struct trace *trace, uint64_t clock)
 {
     for (uint32_t device = 0; device < trace->header.n_devices; device++) {
         const struct trace_tensor **alive;
-        size_t n = trace_alive_at(trace, device, clock, &alive);
+        size_t n = tensors_alive_at(trace, device, clock, &alive);
         uint64_t sum = 0;
         const struct memory_use *use = &trace->memory_use[device];
         uint64_t held = use->sums[amount_at(use, clock) - use->amounts].sum;

@@ -103,7 +103,7 @@ static void print_plan(const struct trainer *trainer, struct list *const *all, s
 
 static void trace_plan(const struct simulation *simulation, const char *title)
 {
-    char *path = trace_path();
+    char *path = path_of_trace();
     if (path)
         write_simulation(simulation, path, title);
     if (asked_record.shown)

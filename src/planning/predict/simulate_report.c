@@ -34,8 +34,8 @@ static struct trace *simulated_trace(const struct simulation *simulation, int st
                                 .kind = TRACE_SIMULATED,
                                 .pace_scale = 1,
                                 .predicted = simulated_ns,
-                                .context = simulation->seconds};
-    struct trace *trace = trace_tables(list->pool->machine, &list, 1, &about);
+                                 .context = simulation->seconds};
+    struct trace *trace = new_trace_of_lists(list->pool->machine, &list, 1, &about);
     trace->records = allocate((size_t)steps * list->n, sizeof *trace->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)
         for (uint32_t i = 0; i < list->n; i++) {
@@ -55,10 +55,10 @@ static struct trace *simulated_trace(const struct simulation *simulation, int st
 void write_simulation(const struct simulation *simulation, const char *path, const char *model)
 {
     struct trace *trace = simulated_trace(simulation, simulation->steps, model);
-    struct trace_writer *writer = trace_create(path, trace, MIN(trace->n_records, (size_t)TRACE_RING));
+    struct trace_writer *writer = open_trace_writer(path, trace, MIN(trace->n_records, (size_t)TRACE_RING));
     for (const struct trace_record *record = trace->records; record < trace->records + trace->n_records; record++)
-        trace_end(writer, trace_begin(writer, record->step, record->task, record->queued), record->start, record->end,
-                  0);
+        end_trace_record(writer, begin_trace_record(writer, record->step, record->task, record->queued), record->start,
+                         record->end, 0);
     close_trace_writer(writer);
     free_trace(trace);
 }
@@ -79,9 +79,9 @@ static struct trace *indexed_trace(const struct simulation *simulation)
 {
     struct trace *trace = simulated_trace(simulation, simulation->begun, "");
     trace->whole_step = (uint32_t)simulation->steps;
-    trace_sort(trace->records, trace->n_records);
-    trace_index(trace, 0);
-    trace_update_memory(trace, 0);
+    sort_records(trace->records, trace->n_records);
+    index_trace(trace, 0);
+    update_memory_use(trace, 0);
     return trace;
 }
 
@@ -90,14 +90,14 @@ size_t *simulated_peaks(const struct simulation *simulation)
     struct trace *trace = indexed_trace(simulation);
     size_t *peak = allocate(trace->header.n_devices, sizeof *peak);
     for (uint32_t nth = 0; nth < trace->header.n_devices; nth++)
-        peak[nth] = trace_peak(&trace->memory_use[nth]);
+        peak[nth] = most_bytes_held(&trace->memory_use[nth]);
     free_trace(trace);
     return peak;
 }
 
-/* Tells what lanes do in the steady pattern, as of any trace.  A pattern that has repeated is looked at once before the
+/* What lanes do in the steady pattern, as of any trace.  A pattern that has repeated is looked at once before the
  * end: there what comes after it is known too. */
-static json_t *lanes_json(const struct simulation *simulation, const struct trace *trace)
+static struct lane_use *new_steady_uses(const struct simulation *simulation, const struct trace *trace)
 {
     double length = simulation->pattern * simulation->period;
     double end = simulation->end;
@@ -105,18 +105,18 @@ static json_t *lanes_json(const struct simulation *simulation, const struct trac
         end -= length;
     struct trace_steps window = {
         .counted = (size_t)simulation->pattern, .start = trace_clock(fmax(end - length, 0)), .end = trace_clock(end)};
-    return trace_lanes_json(trace, &window);
+    return new_lane_uses(trace, &window);
 }
 
 /* The critical path of the step with the median period in the steady pattern. */
 static struct table *path_table(const struct simulation *simulation, const struct trace *trace)
 {
-    struct trace_steps steps = trace_steps_of(trace, 0);
+    struct trace_steps steps = steps_of_list(trace, 0);
     size_t counted_end = steps.first + steps.counted;
     steps.counted = MIN((size_t)simulation->pattern, counted_end);
     steps.first = counted_end - steps.counted;
-    struct trace_path path = trace_critical_path(trace, &steps, trace_median_step(&steps));
-    struct table *table = trace_path_table(trace, &path, "critical path, simulated");
+    struct trace_path path = find_critical_path(trace, &steps, find_median_step(&steps));
+    struct table *table = new_path_table(trace, &path, "critical path, simulated");
     free(path.hops);
     return table;
 }
@@ -163,16 +163,17 @@ void print_simulation(FILE *out, const struct simulation *simulation, const stru
 {
     const struct machine *machine = simulation->list->pool->machine;
     struct trace *trace = indexed_trace(simulation);
-    json_t *lanes = lanes_json(simulation, trace);
+    struct lane_use *uses = new_steady_uses(simulation, trace);
     struct table *path = path_table(simulation, trace);
     print_period(out, simulation, costs);
-    print_lane_use(out, "lane, simulated", lanes);
+    print_lane_uses(out, "lane, simulated", uses, trace->header.n_lanes);
     fputc('\n', out);
     for (int i = 0; i <= machine->n_devices; i++)
-        print_peak(out, &machine->devices[i], simulation->list->extra.peak_total[i], trace_peak(&trace->memory_use[i]));
+        print_peak(out, &machine->devices[i], simulation->list->extra.peak_total[i],
+                   most_bytes_held(&trace->memory_use[i]));
     print_top(out, path, PATH_MS);
     free_table(path);
-    json_decref(lanes);
+    free(uses);
     free_trace(trace);
 }
 
@@ -186,11 +187,12 @@ json_t *simulation_json(const struct simulation *simulation)
     json_t *busy = json_object();
     struct trace *trace = indexed_trace(simulation);
     struct table *path = path_table(simulation, trace);
+    struct lane_use *uses = new_steady_uses(simulation, trace);
     json_t *held = json_object();
     for (int i = 0; i < machine->n_lanes; i++)
         json_object_set_new(busy, machine->lanes[i]->name, json_real(simulation->busy[i] / simulation->period));
     for (int i = 0; i <= machine->n_devices; i++)
-        set_json_integer(held, machine->devices[i].id, (json_int_t)trace_peak(&trace->memory_use[i]));
+        set_json_integer(held, machine->devices[i].id, (json_int_t)most_bytes_held(&trace->memory_use[i]));
     json_t *all = json_object();
     set_json_text(all, "kind", "simulated");
     json_object_set_new(all, "step_ms", json_real(1e3 * simulation->period));
@@ -198,12 +200,13 @@ json_t *simulation_json(const struct simulation *simulation)
     set_json_truth(all, "settled", simulation->settled);
     json_object_set_new(all, "busy", busy);
     json_object_set_new(all, "held", held);
-    json_object_set_new(all, "lanes", lanes_json(simulation, trace));
+    json_object_set_new(all, "lanes", lane_uses_json(uses, trace->header.n_lanes));
     json_object_set_new(all, "critical_path", table_json(path));
     json_t *tasks = json_object();
     for (int source = 0; source < COST_SOURCES; source++)
         set_json_integer(tasks, source_name[source], (json_int_t)simulation->by_source[source]);
     json_object_set_new(all, "tasks", tasks);
+    free(uses);
     free_table(path);
     free_trace(trace);
     return all;

@@ -56,7 +56,7 @@ static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint6
     const struct trace_task *task = &trace->tasks[record->task];
     const struct trace_step_list *steps = &trace->steps[task->list];
     const struct trace_edge *edge;
-    struct trace_gap gap = {.blocker = trace_last_producer(trace, record->task, record->step, nth, &edge)};
+    struct trace_gap gap = {.blocker = find_last_producer(trace, record->task, record->step, nth, &edge)};
     /* steps of the list up to the step two before this one, after which the host opens this one */
     size_t n_before = first_step_of(steps, MAX(record->step, 1) - 1);
     gap.cause[0] = CAUSE_NOTHING;
@@ -77,7 +77,7 @@ static struct trace_gap gap_on_lane(const struct trace *trace, size_t nth, uint6
     return gap;
 }
 
-struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i)
+struct trace_gap gap_before_bar(const struct trace *trace, const struct bars *bars, size_t i)
 {
     uint64_t from = i > 0 ? bars->items[i - 1].end : trace->records[0].start;
     return gap_on_lane(trace, bars->items[i].record, from);
@@ -113,7 +113,7 @@ static void fill_lane_causes(const struct trace *trace, const struct trace_steps
         causes[CAUSE_NOTHING] += steps->end - MAX(free_from, steps->start);
 }
 
-void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES])
+void sum_up_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES])
 {
     memset(causes, 0, trace->header.n_lanes * sizeof *causes);
     for (size_t lane = 0; lane < trace->header.n_lanes; lane++)
@@ -122,60 +122,77 @@ void trace_causes(const struct trace *trace, const struct trace_steps *steps, ui
 
 /* ---- shown ------------------------------------------------------------------------------------------------------- */
 
-/* One lane of trace_lanes_json(), with its causes. */
-static json_t *lane_json(const struct trace *trace, const struct trace_steps *steps, const struct trace_lane *lane,
-                         const uint64_t causes[CAUSES])
+/* What the lane did, with its causes in nanoseconds. */
+static struct lane_use use_of_lane(const struct trace *trace, const struct trace_steps *steps,
+                                   const struct trace_lane *lane, const uint64_t causes[CAUSES])
 {
     double ms = 1e-6 / (double)steps->counted;
     double window = (double)(steps->end - steps->start);
-    json_t *by_cause = json_object();
+    struct lane_use use = {.lane = lane->name, .device = trace->devices[lane->device_index].name};
     uint64_t idle = 0;
     for (int cause = 0; cause < CAUSES; cause++) {
         idle += causes[cause];
-        json_object_set_new(by_cause, cause_name[cause], json_real((double)causes[cause] * ms));
+        use.cause_ms[cause] = (double)causes[cause] * ms;
     }
     double busy = (double)(steps->end - steps->start - idle);
+    use.busy_ms = busy * ms;
+    use.idle_ms = (double)idle * ms;
+    use.busy = window > 0 ? busy / window : 0;
+    return use;
+}
+
+struct lane_use *new_lane_uses(const struct trace *trace, const struct trace_steps *steps)
+{
+    size_t n = trace->header.n_lanes;
+    uint64_t(*causes)[CAUSES] = allocate(n, sizeof *causes);
+    struct lane_use *uses = allocate(n, sizeof *uses);
+    sum_up_causes(trace, steps, causes);
+    for (size_t i = 0; i < n; i++)
+        uses[i] = use_of_lane(trace, steps, &trace->lanes[i], causes[i]);
+    free(causes);
+    return uses;
+}
+
+static json_t *lane_use_json(const struct lane_use *use)
+{
+    json_t *causes = json_object();
+    for (int cause = 0; cause < CAUSES; cause++)
+        json_object_set_new(causes, cause_name[cause], json_real(use->cause_ms[cause]));
     json_t *json = json_object();
-    set_json_text(json, "name", lane->name);
-    set_json_text(json, "device", trace->devices[lane->device_index].name);
-    json_object_set_new(json, "busy_ms", json_real(busy * ms));
-    json_object_set_new(json, "idle_ms", json_real((double)idle * ms));
-    json_object_set_new(json, "busy", json_real(window > 0 ? busy / window : 0));
-    json_object_set_new(json, "causes", by_cause);
+    set_json_text(json, "name", use->lane);
+    set_json_text(json, "device", use->device);
+    json_object_set_new(json, "busy_ms", json_real(use->busy_ms));
+    json_object_set_new(json, "idle_ms", json_real(use->idle_ms));
+    json_object_set_new(json, "busy", json_real(use->busy));
+    json_object_set_new(json, "causes", causes);
     return json;
 }
 
-json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps)
+json_t *lane_uses_json(const struct lane_use *uses, size_t n)
 {
     json_t *lanes = json_array();
-    uint64_t(*causes)[CAUSES] = allocate(trace->header.n_lanes, sizeof *causes);
-    trace_causes(trace, steps, causes);
-    for (size_t i = 0; i < trace->header.n_lanes; i++)
-        json_array_append_new(lanes, lane_json(trace, steps, &trace->lanes[i], causes[i]));
-    free(causes);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(lanes, lane_use_json(&uses[i]));
     return lanes;
 }
 
 static const double LEAST_SHOWN = 0.005; /* a cause of a smaller share would be shown as 0% */
 
-/* "link 12%, host 3%": the causes in a lane's JSON that take at least this share of its `total` ms; NULL: none does.
- * The caller frees it. */
-static char *describe_causes(const json_t *lane, double total)
+/* "link 12%, host 3%": the causes of the lane that take at least this share of the window; NULL: none does.  The caller
+ * frees it. */
+static char *describe_causes(const struct lane_use *use)
 {
-    json_t *causes = json_object_get(lane, "causes"), *ms;
-    const char *cause;
+    double window_ms = use->busy_ms + use->idle_ms;
     char *text = NULL;
-    json_object_foreach(causes, cause, ms)
-    {
-        double idle = json_real_value(ms);
-        if (idle < LEAST_SHOWN * total)
-            continue;
-        append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause, 100 * idle / total);
+    for (int cause = 0; cause < CAUSES; cause++) {
+        double share = use->cause_ms[cause] / window_ms;
+        if (share >= LEAST_SHOWN)
+            append_text(&text, "%s%s %.0f%%", text ? ", " : "", cause_name[cause], 100 * share);
     }
     return text;
 }
 
-void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
+void print_lane_uses(FILE *out, const char *heading, const struct lane_use *uses, size_t n)
 {
     const struct column columns[] = {{heading, NULL, CELL_TEXT, 21, 0},
                                      {"busy ms/step", NULL, CELL_FIXED, 12, 3},
@@ -183,18 +200,13 @@ void print_lane_use(FILE *out, const char *heading, const json_t *lanes)
                                      {"idle for", NULL, CELL_TEXT, 99, 0}};
     struct table *table = new_table(columns, COUNT(columns));
     struct column *name_column = &table->columns[0];
-    json_t *lane;
-    size_t i;
-    json_array_foreach(lanes, i, lane)
-    {
-        const char *name;
-        double busy, idle;
-        json_unpack(lane, "{s:s, s:F, s:F}", "name", &name, "busy_ms", &busy, "idle_ms", &idle);
-        if (busy <= 0)
+    for (const struct lane_use *use = uses; use < uses + n; use++) {
+        if (use->busy_ms <= 0)
             continue;
-        char *text = describe_causes(lane, busy + idle);
-        name_column->width = MAX(name_column->width, (int)strlen(name));
-        ROW(table, text_cell(name), number_cell(busy), number_cell(busy / (busy + idle)), text_cell(text ? text : "-"));
+        char *text = describe_causes(use);
+        name_column->width = MAX(name_column->width, (int)strlen(use->lane));
+        ROW(table, text_cell(use->lane), number_cell(use->busy_ms), number_cell(use->busy),
+            text_cell(text ? text : "-"));
         free(text);
     }
     print_table(out, table);

@@ -22,7 +22,7 @@ enum {
     KEEP = 4 << 20 /* records; when there are more, and more than the ring holds, the older half is dropped */
 };
 
-struct trace_follow {
+struct trace_follower {
     const char *path; /* the caller's, which outlives this */
     struct reader *file;
     struct trace *trace;
@@ -78,79 +78,80 @@ static int by_start(const void *left, const void *right)
     return COMPARE(a->task, b->task);
 }
 
-void trace_sort(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
+void sort_records(struct trace_record *records, size_t n) { SORT(records, n, by_start); }
 
 /* Stores a record among the ended or the unfinished ones.  `again` is a second reading of the same slot, which differs
  * from `record` if the writer changed the slot in between (see the layout in trace_file.h). */
-static void take_record(struct trace_follow *follow, uint64_t number, const struct trace_record *record,
+static void take_record(struct trace_follower *follower, uint64_t number, const struct trace_record *record,
                         const struct trace_record *again)
 {
-    struct trace *trace = follow->trace;
+    struct trace *trace = follower->trace;
     bool ended = record->end != 0 && memcmp(record, again, sizeof *record) == 0;
     if (again->task >= trace->header.n_tasks || again->step == 0 || (ended && record->start > record->end))
-        fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", follow->file->path, number);
+        fail(EXIT_FAILED, DAMAGED "its record %" PRIu64 " is impossible; record it again", follower->file->path,
+             number);
     if (ended) {
-        GROW(trace->records, follow->cap_records, trace->n_records + 1);
+        GROW(trace->records, follower->cap_records, trace->n_records + 1);
         trace->records[trace->n_records++] = *record;
         return;
     }
     size_t n = trace->n_unfinished;
-    GROW(follow->number, follow->cap_number, n + 1);
-    follow->number[n++] = number;
-    GROW(trace->unfinished, follow->cap_unfinished, trace->n_unfinished + 1);
+    GROW(follower->number, follower->cap_number, n + 1);
+    follower->number[n++] = number;
+    GROW(trace->unfinished, follower->cap_unfinished, trace->n_unfinished + 1);
     struct trace_record *unfinished = &trace->unfinished[trace->n_unfinished++];
     *unfinished = *again;
     unfinished->start = 0;
     unfinished->end = 0;
 }
 
-static bool is_lapped(const struct trace_follow *follow, uint64_t number, uint64_t head)
+static bool is_lapped(const struct trace_follower *follower, uint64_t number, uint64_t head)
 {
-    return head - number > follow->trace->header.capacity;
+    return head - number > follower->trace->header.capacity;
 }
 
 /* Reads, at once, those of the records number[i .. n) that are near the first of them in the ring, and takes them.
  * Returns the index of the first that is left.  Those that have not ended move up in the same array. */
-static size_t take_neighbours(struct trace_follow *follow, size_t i, size_t n)
+static size_t take_neighbours(struct trace_follower *follower, size_t i, size_t n)
 {
-    const struct trace_header *header = &follow->trace->header;
-    uint64_t first = follow->number[i];
+    const struct trace_header *header = &follower->trace->header;
+    uint64_t first = follower->number[i];
     uint64_t slot = first % header->capacity;
-    uint64_t at = header->records_at + slot * sizeof *follow->slots;
+    uint64_t at = header->records_at + slot * sizeof *follower->slots;
     uint64_t limit = first + MIN(SLOTS, header->capacity - slot); /* the ring ends there, or `slots` does */
     uint64_t head;
     size_t next = i + 1;
-    while (next < n && follow->number[next] < limit)
+    while (next < n && follower->number[next] < limit)
         next++;
-    size_t bytes = (size_t)(follow->number[next - 1] - first + 1) * sizeof *follow->slots;
-    read_at(follow->file, follow->slots, bytes, at);
-    read_at(follow->file, follow->slots_again, bytes, at);
-    read_at(follow->file, &head, sizeof head, TRACE_LIVE);
+    size_t bytes = (size_t)(follower->number[next - 1] - first + 1) * sizeof *follower->slots;
+    read_at(follower->file, follower->slots, bytes, at);
+    read_at(follower->file, follower->slots_again, bytes, at);
+    read_at(follower->file, &head, sizeof head, TRACE_LIVE);
     for (; i < next; i++) {
-        uint64_t number = follow->number[i];
-        if (is_lapped(follow, number, head))
-            follow->trace->n_lost++;
+        uint64_t number = follower->number[i];
+        if (is_lapped(follower, number, head))
+            follower->trace->n_lost++;
         else
-            take_record(follow, number, &follow->slots[number - first], &follow->slots_again[number - first]);
+            take_record(follower, number, &follower->slots[number - first], &follower->slots_again[number - first]);
     }
     return next;
 }
 
 /* Takes the records that had not ended, and those from `next` on.  It does so in pieces: a made-up count in a file with
  * holes must not ask for more memory than the records that there are. */
-static void take_records(struct trace_follow *follow, uint64_t next)
+static void take_records(struct trace_follower *follower, uint64_t next)
 {
-    struct trace *trace = follow->trace;
+    struct trace *trace = follower->trace;
     do {
         size_t n = trace->n_unfinished;
         for (int room = SLOTS; next < trace->header.head && room > 0; room--) {
-            GROW(follow->number, follow->cap_number, n + 1);
-            follow->number[n++] = next;
+            GROW(follower->number, follower->cap_number, n + 1);
+            follower->number[n++] = next;
             next++;
         }
         trace->n_unfinished = 0;
         for (size_t i = 0; i < n;)
-            i = take_neighbours(follow, i, n);
+            i = take_neighbours(follower, i, n);
     } while (next < trace->header.head);
 }
 
@@ -194,24 +195,24 @@ static void update_whole_step(struct trace *trace)
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-bool trace_can_request(const struct trace_follow *follow)
+bool can_request(const struct trace_follower *follower)
 {
-    return follow->fd >= 0 && follow->life != LIFE_CLOSED && follow->life != LIFE_GONE;
+    return follower->fd >= 0 && follower->life != LIFE_CLOSED && follower->life != LIFE_GONE;
 }
 
-const struct trace_control *trace_current_request(const struct trace_follow *follow) { return &follow->request; }
+const struct trace_control *current_request(const struct trace_follower *follower) { return &follower->request; }
 
 /* If the request cannot be written, nothing is asked: the trainer then goes on, and its state shows that. */
-void trace_send_request(struct trace_follow *follow, struct trace_control wanted)
+void send_request(struct trace_follower *follower, struct trace_control wanted)
 {
     wanted.until = 0;
     if (wanted.pause)
         wanted.until = now_ns() + TRACE_LEASE_MS * UINT64_C(1000000);
     bool written =
-        trace_can_request(follow) && pwrite(follow->fd, &wanted, sizeof wanted, TRACE_CONTROL) == sizeof wanted;
+        can_request(follower) && pwrite(follower->fd, &wanted, sizeof wanted, TRACE_CONTROL) == sizeof wanted;
     if (!written)
         wanted = (struct trace_control){.tasks = wanted.tasks, .steps = wanted.steps};
-    follow->request = wanted;
+    follower->request = wanted;
 }
 
 /* ---- the trainer ------------------------------------------------------------------------------------------------- */
@@ -230,7 +231,7 @@ static enum trace_life find_life(const struct trace *trace)
     return header->paused_task ? LIFE_PAUSED : LIFE_RUNS;
 }
 
-enum trace_life trace_follow_life(const struct trace_follow *follow) { return follow->life; }
+enum trace_life trainer_life(const struct trace_follower *follower) { return follower->life; }
 
 /* Has a task that the record waits for begun and not ended? */
 static bool waits_for_unfinished(const struct trace *trace, const struct trace_record *record)
@@ -247,7 +248,7 @@ static bool waits_for_unfinished(const struct trace *trace, const struct trace_r
     return false;
 }
 
-bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running_task *running)
+bool find_running_task(const struct trace *trace, uint32_t lane, struct trace_running_task *running)
 {
     size_t i = 0;
     while (i < trace->n_unfinished && trace->tasks[trace->unfinished[i].task].lane != lane)
@@ -261,7 +262,7 @@ bool trace_running(const struct trace *trace, uint32_t lane, struct trace_runnin
         return true;
     const struct bars *bars = &trace->bars[lane];
     const struct trace_edge *edge;
-    int64_t last = trace_last_producer(trace, record->task, record->step, SIZE_MAX, &edge);
+    int64_t last = find_last_producer(trace, record->task, record->step, SIZE_MAX, &edge);
     if (bars->n > 0)
         running->since = MAX(running->since, bars->items[bars->n - 1].end);
     if (last != NONE)
@@ -286,105 +287,107 @@ static size_t forget_oldest(struct trace *trace, size_t first)
 
 /* Takes the new records, and the part of the header that changes.  All of the header before its names must be as it was
  * when the file was opened, or it is another file by now. */
-static void take_news(void *follower)
+static void take_news(void *context)
 {
-    struct trace_follow *follow = follower;
-    struct trace *trace = follow->trace;
+    struct trace_follower *follower = context;
+    struct trace *trace = follower->trace;
     struct trace_header now;
     struct trace_header *header = &trace->header;
     uint64_t taken = header->head;
     uint64_t next = taken;
     size_t before = trace->n_records, unfinished = trace->n_unfinished;
-    read_at(follow->file, &now, sizeof now, 0);
+    read_at(follower->file, &now, sizeof now, 0);
     if (memcmp(&now, header, offsetof(struct trace_header, list)) != 0 || now.head < taken)
-        fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", follow->file->path);
-    follow->changed = now.head != taken || now.closed_ns != header->closed_ns || now.paused_task != header->paused_task;
+        fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", follower->file->path);
+    follower->changed =
+        now.head != taken || now.closed_ns != header->closed_ns || now.paused_task != header->paused_task;
     memcpy(&header->head, &now.head, sizeof now - TRACE_LIVE);
-    if (is_lapped(follow, taken, header->head))
+    if (is_lapped(follower, taken, header->head))
         next = header->head - header->capacity;
     trace->n_lost += next - taken;
-    take_records(follow, next);
-    follow->changed |= trace->n_records > before || trace->n_unfinished != unfinished;
+    take_records(follower, next);
+    follower->changed |= trace->n_records > before || trace->n_unfinished != unfinished;
     size_t first = forget_oldest(trace, merge_new(trace, before));
-    trace_index(trace, first);
+    index_trace(trace, first);
     update_whole_step(trace);
-    trace_update_memory(trace, first);
+    update_memory_use(trace, first);
 }
 
-struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed)
+struct problem *poll_follower(struct trace_follower *follower, bool *changed)
 {
-    enum trace_life before = follow->life;
-    follow->changed = false;
-    struct problem *problem = attempt(take_news, follow);
-    follow->life = find_life(follow->trace);
-    *changed = follow->changed || follow->life != before;
-    if (follow->request.until) /* the lease is renewed */
-        trace_send_request(follow, follow->request);
+    enum trace_life before = follower->life;
+    follower->changed = false;
+    struct problem *problem = attempt(take_news, follower);
+    follower->life = find_life(follower->trace);
+    *changed = follower->changed || follower->life != before;
+    if (follower->request.until) /* the lease is renewed */
+        send_request(follower, follower->request);
     return problem;
 }
 
-static void open_now(void *follower)
+static void open_now(void *context)
 {
-    struct trace_follow *follow = follower;
-    refuse_if_folder(follow->path, "a trace, which --trace writes");
-    follow->file = open_reader(follow->path);
-    trace_read_tables(follow->file, follow->trace);
-    follow->trace->header.head = 0; /* nothing has been taken */
-    take_news(follow);
-    follow->life = find_life(follow->trace);
-    follow->request = (struct trace_control){.tasks = follow->trace->header.control.tasks,
-                                             .steps = follow->trace->header.control.steps};
-    if (follow->life == LIFE_CLOSED)
+    struct trace_follower *follower = context;
+    refuse_if_folder(follower->path, "a trace, which --trace writes");
+    follower->file = open_reader(follower->path);
+    read_trace_tables(follower->file, follower->trace);
+    follower->trace->header.head = 0; /* nothing has been taken */
+    take_news(follower);
+    follower->life = find_life(follower->trace);
+    follower->request = (struct trace_control){.tasks = follower->trace->header.control.tasks,
+                                               .steps = follower->trace->header.control.steps};
+    if (follower->life == LIFE_CLOSED)
         return;
-    follow->fd = open(follow->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    bool same = follow->fd >= 0 && leads_to(follow->path, follow->fd) && leads_to(follow->path, follow->file->fd);
-    if (follow->fd >= 0 && !same) { /* the file was replaced in between */
-        close(follow->fd);
-        follow->fd = -1;
+    follower->fd = open(follower->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    bool same =
+        follower->fd >= 0 && leads_to(follower->path, follower->fd) && leads_to(follower->path, follower->file->fd);
+    if (follower->fd >= 0 && !same) { /* the file was replaced in between */
+        close(follower->fd);
+        follower->fd = -1;
     }
 }
 
-struct problem *trace_follow_open(const char *path, struct trace_follow **follow)
+struct problem *open_follower(const char *path, struct trace_follower **follower)
 {
-    struct trace_follow *opened = allocate(1, sizeof *opened);
-    *opened = (struct trace_follow){.path = path, .fd = -1, .trace = allocate(1, sizeof *opened->trace)};
+    struct trace_follower *opened = allocate(1, sizeof *opened);
+    *opened = (struct trace_follower){.path = path, .fd = -1, .trace = allocate(1, sizeof *opened->trace)};
     struct problem *problem = attempt(open_now, opened);
-    *follow = opened;
+    *follower = opened;
     if (problem) {
-        trace_follow_close(opened);
-        *follow = NULL;
+        close_follower(opened);
+        *follower = NULL;
     }
     return problem;
 }
 
 /* Returns the trace, which the caller owns from now on. */
-static struct trace *end_following(struct trace_follow *follow)
+static struct trace *end_following(struct trace_follower *follower)
 {
-    struct trace *trace = follow->trace;
-    if (follow->request.until)
-        trace_send_request(follow,
-                           (struct trace_control){.tasks = follow->request.tasks, .steps = follow->request.steps});
-    if (follow->fd >= 0)
-        close(follow->fd);
-    if (follow->file)
-        close_reader(follow->file);
-    free(follow->number);
-    free(follow);
+    struct trace *trace = follower->trace;
+    if (follower->request.until)
+        send_request(follower,
+                     (struct trace_control){.tasks = follower->request.tasks, .steps = follower->request.steps});
+    if (follower->fd >= 0)
+        close(follower->fd);
+    if (follower->file)
+        close_reader(follower->file);
+    free(follower->number);
+    free(follower);
     return trace;
 }
 
-void trace_follow_close(struct trace_follow *follow) { free_trace(end_following(follow)); }
+void close_follower(struct trace_follower *follower) { free_trace(end_following(follower)); }
 
-struct trace *trace_open(const char *path)
+struct trace *read_trace(const char *path)
 {
-    struct trace_follow *follow;
-    must(trace_follow_open(path, &follow));
-    return end_following(follow);
+    struct trace_follower *follower;
+    must(open_follower(path, &follower));
+    return end_following(follower);
 }
 
-bool trace_follow_replaced(const struct trace_follow *follow)
+bool is_trace_replaced(const struct trace_follower *follower)
 {
-    return access(follow->path, R_OK) == 0 && !leads_to(follow->path, follow->file->fd);
+    return access(follower->path, R_OK) == 0 && !leads_to(follower->path, follower->file->fd);
 }
 
-const struct trace *trace_follow_trace(const struct trace_follow *follow) { return follow->trace; }
+const struct trace *followed_trace(const struct trace_follower *follower) { return follower->trace; }

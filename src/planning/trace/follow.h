@@ -1,31 +1,31 @@
 /* follow.h - reading a trace that may still be written, and asking its trainer to wait: the viewer's side of trace.h.
  *
  * Another process owns the file, as in read.c: it is read by position, never mapped, each part is checked, and callers
- * get copies.  Nothing here ends the program.  A struct trace_follow belongs to one thread.
+ * get copies.  Nothing here ends the program.  A struct trace_follower belongs to one thread.
  */
 #ifndef FOLLOW_H
 #define FOLLOW_H
 
 #include "trace.h"
 
-struct trace_follow;
+struct trace_follower;
 
 /* Returns NULL, and the follower, which has taken all records so far; or the problem: EXIT_IO: the file cannot be read;
  * EXIT_FAILED: it is not a trace, or damaged. */
-struct problem *trace_follow_open(const char *path, struct trace_follow **follow);
+struct problem *open_follower(const char *path, struct trace_follower **follower);
 
-void trace_follow_close(struct trace_follow *follow); /* withdraws a pause that it asked for */
+void close_follower(struct trace_follower *follower); /* withdraws a pause that it asked for */
 
 /* Does another trace have its path by now? */
-bool trace_follow_replaced(const struct trace_follow *follow);
+bool is_trace_replaced(const struct trace_follower *follower);
 
 /* The trace as far as it has been read.  The struct stays where it is; its arrays may move at a poll. */
-const struct trace *trace_follow_trace(const struct trace_follow *follow);
+const struct trace *followed_trace(const struct trace_follower *follower);
 
 /* Takes the new records, and renews a pause.  *changed: are there other records, unfinished ones, or another state of
  * the trainer?  Returns NULL, or a problem with the file, which was cut, or overwritten by another program: then what
  * was read before stays, and nothing more will come from the file. */
-struct problem *trace_follow_poll(struct trace_follow *follow, bool *changed);
+struct problem *poll_follower(struct trace_follower *follower, bool *changed);
 
 /* ---- the trainer ------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ enum trace_life {
     LIFE_GONE     /* its process has ended without closing the trace */
 };
 
-enum trace_life trace_follow_life(const struct trace_follow *follow); /* as of the last poll */
+enum trace_life trainer_life(const struct trace_follower *follower); /* as of the last poll */
 
 /* The task that a lane works on: its oldest that has not ended.  Returns false where there is none. */
 struct trace_running_task {
@@ -45,18 +45,18 @@ struct trace_running_task {
     bool waits;                        /* true: a task that it needs has not ended */
     uint64_t since;                    /* the earliest time at which it can have started; when it waits: queued */
 };
-bool trace_running(const struct trace *trace, uint32_t lane, struct trace_running_task *running);
+bool find_running_task(const struct trace *trace, uint32_t lane, struct trace_running_task *running);
 
 /* ---- what it is asked -------------------------------------------------------------------------------------------- */
 
 /* Can the trainer be asked anything: does it run, and may we write to the file? */
-bool trace_can_request(const struct trace_follow *follow);
+bool can_request(const struct trace_follower *follower);
 
-/* trace_current_request(): what is asked.  trace_send_request() asks for something else; it sets `until` itself.  A
- * request holds as long as trace_follow_poll() is called at least once in TRACE_LEASE_MS.  After that the trainer goes
+/* current_request(): what is asked.  send_request() asks for something else; it sets `until` itself.  A
+ * request holds as long as poll_follower() is called at least once in TRACE_LEASE_MS.  After that the trainer goes
  * on at full speed: a viewer that is killed or hangs does not pause it. */
 enum { TRACE_LEASE_MS = 2000, TRACE_LONGEST_LEASE_MS = 10000 };
-const struct trace_control *trace_current_request(const struct trace_follow *follow);
-void trace_send_request(struct trace_follow *follow, struct trace_control wanted);
+const struct trace_control *current_request(const struct trace_follower *follower);
+void send_request(struct trace_follower *follower, struct trace_control wanted);
 
 #endif

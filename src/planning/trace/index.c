@@ -5,35 +5,26 @@
  * lane's bars say how long the lane was busy before them, so that a stretch of any number of bars is measured by two of
  * them.
  */
+#include "near.h"
 #include "trace.h"
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
-/* The first of bars [low, high) that starts at `clock` or later; high: none does.  A picture asks this so often that a
- * function for each comparison, as lower_bound() needs, would cost time. */
-static size_t first_start(const uint64_t *starts, size_t low, size_t high, uint64_t clock)
+static bool is_earlier(const void *item, const void *key)
 {
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (starts[middle] < clock)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const uint64_t *start = item;
+    const uint64_t *clock = key;
+    return *start < *clock;
 }
 
-size_t first_bar_from(const struct bars *bars, uint64_t clock) { return first_start(bars->starts, 0, bars->n, clock); }
+size_t first_bar_from(const struct bars *bars, uint64_t clock)
+{
+    return lower_bound_within(&clock, bars->starts, 0, bars->n, sizeof *bars->starts, is_earlier);
+}
 
 size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock)
 {
-    size_t low = i, step = 1;
-    while (i < bars->n && bars->starts[i] < clock) {
-        low = i + 1;
-        i += step;
-        step *= 2;
-    }
-    return first_start(bars->starts, low, MIN(i, bars->n), clock);
+    return lower_bound_near(i, &clock, bars->starts, bars->n, sizeof *bars->starts, is_earlier);
 }
 
 size_t first_bar_in(const struct bars *bars, uint64_t clock)
@@ -103,13 +94,13 @@ static int64_t find_latest(const struct trace *trace, uint32_t task, uint32_t st
     return (int64_t)runs->record[n - 1];
 }
 
-int64_t trace_find_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
+int64_t find_run_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
     int64_t i = find_latest(trace, task, step, at);
     return i != NONE && trace->records[i].step == step ? i : NONE;
 }
 
-int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
+int64_t find_run_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *runs = &trace->runs[task];
     size_t i = count_runs(trace, task, step, at);
@@ -118,8 +109,8 @@ int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step,
     return (int64_t)runs->record[i];
 }
 
-int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
-                            const struct trace_edge **edge)
+int64_t find_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
+                           const struct trace_edge **edge)
 {
     uint32_t first = trace->tasks[task].first_edge;
     int64_t last = NONE;
@@ -198,7 +189,7 @@ static bool pauses_before(const void *item, const void *key)
     return pause->start < *clock;
 }
 
-uint64_t trace_paused_before(const struct trace *trace, uint64_t clock)
+uint64_t paused_before(const struct trace *trace, uint64_t clock)
 {
     size_t i = lower_bound(&clock, trace->pauses, trace->n_pauses, sizeof *trace->pauses, pauses_before);
     if (i == 0)
@@ -266,7 +257,7 @@ static void take_bar(struct bars *bars, const struct trace_record *record, size_
     bars->starts[bars->n - 1] = bar->start;
 }
 
-void trace_index(struct trace *trace, size_t first)
+void index_trace(struct trace *trace, size_t first)
 {
     forget_records(trace, first);
     for (size_t i = first; i < trace->n_records; i++) {

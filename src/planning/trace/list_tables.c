@@ -189,16 +189,16 @@ static void fill_names(struct trace_header *header, const struct trace_about *ab
         snprintf(header->memory[i], sizeof header->memory[i], "%s", memory_class_name[i]);
 }
 
-struct trace *trace_tables(const struct machine *machine, struct list **steps, size_t n,
-                           const struct trace_about *about)
+struct trace *new_trace_of_lists(const struct machine *machine, struct list **lists, size_t n,
+                                 const struct trace_about *about)
 {
     size_t n_tasks = 0, n_edges = 0;
     uint32_t first[TRACE_LISTS];
     CHECK(n <= TRACE_LISTS, "%zu lists", n);
     for (size_t k = 0; k < n; k++) {
         first[k] = (uint32_t)n_tasks;
-        n_tasks += steps[k]->n;
-        n_edges += steps[k]->n_edges;
+        n_tasks += lists[k]->n;
+        n_edges += lists[k]->n_edges;
     }
     struct trace *trace = allocate_tables(machine, n, n_tasks, n_edges, about);
     fill_names(&trace->header, about);
@@ -211,9 +211,9 @@ struct trace *trace_tables(const struct machine *machine, struct list **steps, s
     for (int i = 0; i < machine->n_lanes; i++)
         fill_lane(&trace->lanes[i], machine->lanes[i]);
     for (size_t k = 0; k < n; k++) {
-        snprintf(trace->header.list[k], sizeof trace->header.list[k], "%s", steps[k]->name);
-        fill_list(trace, steps[k], (uint32_t)k, about);
+        snprintf(trace->header.list[k], sizeof trace->header.list[k], "%s", lists[k]->name);
+        fill_list(trace, lists[k], (uint32_t)k, about);
     }
-    fill_tensors(trace, steps, n, first);
+    fill_tensors(trace, lists, n, first);
     return trace;
 }

@@ -14,7 +14,7 @@ struct trace_about {
 };
 
 /* A trace of finished lists, for free_trace(): it has their tables and no records. */
-struct trace *trace_tables(const struct machine *machine, struct list **steps, size_t n,
-                           const struct trace_about *about);
+struct trace *new_trace_of_lists(const struct machine *machine, struct list **lists, size_t n,
+                                 const struct trace_about *about);
 
 #endif

@@ -7,6 +7,7 @@
  * New records change the lives in their steps.  No change before these steps is new, so amounts up to there stay.  The
  * amounts after that are made again, from all steps that go on there.
  */
+#include "near.h"
 #include "trace.h"
 
 #define OPEN UINT64_MAX /* the end of a life that goes on */
@@ -191,7 +192,7 @@ static void update_sums(struct memory_use *use, size_t i)
     }
 }
 
-void trace_update_memory(struct trace *trace, size_t first)
+void update_memory_use(struct trace *trace, size_t first)
 {
     uint32_t n_devices = trace->header.n_devices;
     uint64_t from = find_start(trace, first);
@@ -219,38 +220,20 @@ void trace_update_memory(struct trace *trace, size_t first)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-/* The first of sums [low, high) that is after the clock; high: none is.  It is spelled out since pictures ask often, as
- * first_start() of index.c. */
-static size_t first_sum(const struct amount_sum *sums, size_t low, size_t high, uint64_t clock)
+static bool begins_up_to(const void *item, const void *key)
 {
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sums[middle].clock <= clock)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The first block from `block` on that begins after the clock; n: none does. */
-static size_t next_block(const struct amount_sum *blocks, size_t block, size_t n, uint64_t clock)
-{
-    size_t low = block, step = 1;
-    while (block < n && blocks[block].clock <= clock) {
-        low = block + 1;
-        block += step;
-        step *= 2;
-    }
-    return first_sum(blocks, low, MIN(block, n), clock);
+    const struct amount_sum *sum = item;
+    const uint64_t *clock = key;
+    return sum->clock <= *clock;
 }
 
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock)
 {
     size_t n_blocks = ceil_div(use->n, AMOUNTS_IN_BLOCK);
-    size_t block = next_block(use->blocks, i / AMOUNTS_IN_BLOCK + 1, n_blocks, clock);
+    size_t block = lower_bound_near(i / AMOUNTS_IN_BLOCK + 1, &clock, use->blocks, n_blocks, sizeof *use->blocks,
+                                    begins_up_to); /* the first that begins after the clock */
     size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK), high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
-    return first_sum(use->sums, low, high, clock);
+    return lower_bound_within(&clock, use->sums, low, high, sizeof *use->sums, begins_up_to);
 }
 
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock)
@@ -282,7 +265,7 @@ const struct amount *most_held(const struct memory_use *use, size_t from, size_t
     return &use->amounts[most];
 }
 
-uint64_t trace_peak(const struct memory_use *use)
+uint64_t most_bytes_held(const struct memory_use *use)
 {
     uint64_t peak = 0;
     for (size_t block = 0; block * AMOUNTS_IN_BLOCK < use->n; block++)
@@ -313,7 +296,8 @@ static bool is_alive(const struct trace *trace, const struct trace_tensor *tenso
     return alive;
 }
 
-size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors)
+size_t tensors_alive_at(const struct trace *trace, uint32_t device, uint64_t clock,
+                        const struct trace_tensor ***tensors)
 {
     size_t n = 0, cap = 0;
     *tensors = NULL;

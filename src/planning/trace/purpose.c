@@ -49,7 +49,7 @@ static int number_of_lane(const struct trace *trace, const char **purpose, uint3
     return number;
 }
 
-lane_purpose *trace_purposes(const struct trace *trace)
+lane_purpose *new_lane_purposes(const struct trace *trace)
 {
     uint32_t n_lanes = trace->header.n_lanes;
     lane_purpose *out = allocate(n_lanes, sizeof *out);

@@ -146,7 +146,7 @@ static void refuse_if_tensors_wrong(const char *path, const struct trace *trace)
         expect(trace->uses[i] < header->n_tasks, path, "use", i);
 }
 
-void trace_read_tables(struct reader *file, struct trace *trace)
+void read_trace_tables(struct reader *file, struct trace *trace)
 {
     struct trace_header *header = &trace->header;
     read_at(file, header, MIN(file->size, sizeof *header), 0);

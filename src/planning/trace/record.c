@@ -5,8 +5,8 @@
 #include "command.h"
 #include "follow.h"
 #include "list_tables.h"
-#include "peak.h"
 #include "planning/console/table.h"
+#include "planning/peak/peak.h"
 #include "stats.h"
 #include "trainer/file/file.h"
 #include "trainer/train/hooks.h"
@@ -19,14 +19,14 @@ static struct recording {
     struct trace_writer *writer; /* NULL: no trace is written */
     struct observer observer;
     const struct trainer *trainer;         /* the one that is recorded */
-    struct trace_follow *follow;           /* a reader of the same trace */
+    struct trace_follower *follower;       /* a reader of the same trace */
     bool trains;                           /* true: yard train records it */
     const struct list *lists[TRACE_LISTS]; /* the lists in the trace, in the order of its table of tasks */
     size_t n;
     bool paused;                /* true: a viewer has asked for a pause */
     uint64_t tasks, steps;      /* the viewer's counts, as far as they have been granted */
     const struct list *granted; /* the list of an iteration that may run to its end in a pause; NULL: none may */
-    uint32_t iteration;         /* the one in which */
+    uint32_t iteration;         /* that iteration */
 } current_recording;
 
 /* The number of task i of the list in the trace's table of tasks. */
@@ -47,8 +47,8 @@ static uint32_t index_in_trace(const struct recording *recording, const struct l
 static void begin_record(void *context, const struct list *list, const struct task *task, struct task_flight *flight)
 {
     struct recording *recording = context;
-    flight->mark =
-        trace_begin(recording->writer, flight->iteration, index_in_trace(recording, list, task->index), flight->queued);
+    flight->mark = begin_trace_record(recording->writer, flight->iteration,
+                                      index_in_trace(recording, list, task->index), flight->queued);
 }
 
 static void end_record(void *context, const struct list *list, const struct task *task,
@@ -62,8 +62,9 @@ static void end_record(void *context, const struct list *list, const struct task
     struct recording *recording = context;
     (void)list;
     if (task == recording->trainer->report)
-        trace_tell_loss(recording->writer, flight->mark, recording->trainer->results[flight->iteration % RESULTS].loss);
-    trace_end(recording->writer, flight->mark, flight->start, flight->end, flags[flight->time_source]);
+        tell_record_loss(recording->writer, flight->mark,
+                         recording->trainer->results[flight->iteration % RESULTS].loss);
+    end_trace_record(recording->writer, flight->mark, flight->start, flight->end, flags[flight->time_source]);
 }
 
 /* ---- a viewer's pause -------------------------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
             recording->tasks++;
             return;
         }
-        trace_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, task->index));
+        show_trainer_alive(recording->writer, 1 + (uint64_t)index_in_trace(recording, list, task->index));
         nanosleep(&moment, NULL);
     }
 }
@@ -118,7 +119,7 @@ static void wait_for_grant(struct recording *recording, const struct trace_contr
 static void obey_viewer(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     struct recording *recording = context;
-    const struct trace_control *control = trace_request_in_file(recording->writer);
+    const struct trace_control *control = request_in_file(recording->writer);
     if (!is_pause_asked(control)) {
         recording->paused = false;
         return;
@@ -135,14 +136,14 @@ static void obey_viewer(void *context, struct list *list, const struct task *tas
     uint64_t from = now_ns();
     wait_for_grant(recording, control, list, task, iteration);
     execution.held_ns += now_ns() - from;
-    trace_alive(recording->writer, 0);
+    show_trainer_alive(recording->writer, 0);
 }
 
 /* ---- the trace of a training ------------------------------------------------------------------------------------- */
 
 struct record_options asked_record;
 
-char *trace_path(void)
+char *path_of_trace(void)
 {
     const struct record_options *options = &asked_record;
     if (options->file && this_process->restarts) /* the traces before the restart stay */
@@ -196,7 +197,7 @@ char *describe_shape(const struct trainer *trainer)
 
 static void begin_recording(struct trainer *trainer, const char *path)
 {
-    struct list *lists[3];
+    struct list *lists[MOST_LISTS];
     size_t n = lists_of(trainer, lists);
     const struct pacer *pacer = lists[0]->running->pacer;
     bool paced = pacer && pacer->scale > 0;
@@ -206,9 +207,9 @@ static void begin_recording(struct trainer *trainer, const char *path)
                                 .pace_scale = paced ? 1 / pacer->scale : 1,
                                 .predicted = predicted_ns,
                                 .context = trainer};
-    struct trace *tables = trace_tables(trainer->machine, lists, n, &about);
+    struct trace *tables = new_trace_of_lists(trainer->machine, lists, n, &about);
     current_recording =
-        (struct recording){.writer = trace_create(path, tables, TRACE_RING),
+        (struct recording){.writer = open_trace_writer(path, tables, TRACE_RING),
                            .observer = {obey_viewer, begin_record, end_record, &current_recording, NULL}};
     for (size_t k = 0; k < n; k++)
         current_recording.lists[k] = lists[k];
@@ -223,12 +224,12 @@ static void start_trace(struct trainer *trainer)
 {
     if (!is_recorded(trainer->settings))
         return;
-    char *path = trace_path();
+    char *path = path_of_trace();
     if (asked_record.shown)
         measure_peaks(trainer->machine);
     begin_recording(trainer, path);
     /* This comes before show_trace(), which may remove the file's name. */
-    must(trace_follow_open(path, &current_recording.follow));
+    must(open_follower(path, &current_recording.follower));
     if (asked_record.shown)
         show_trace(path, asked_record.file ? KEEP_NAME : REMOVE_NAME);
     free(path);
@@ -243,25 +244,25 @@ static void begin_training(struct trainer *trainer)
 /* A file that has lost its name is gone when it is closed. */
 static void tell_when_removed(void)
 {
-    char *path = asked_record.file ? trace_path() : NULL;
+    char *path = asked_record.file ? path_of_trace() : NULL;
     if (path && access(path, F_OK) != 0)
         warn("the trace %s was removed while it was written: it is lost", path);
     free(path);
 }
 
 /* After a training: how updates on the CPU ran beside the devices' work. */
-static void print_updates_beside(struct trace_follow *follow)
+static void print_updates_beside(struct trace_follower *follower)
 {
     bool grew = false;
-    struct problem *problem = trace_follow_poll(follow, &grew);
+    struct problem *problem = poll_follower(follower, &grew);
     if (problem) {
         warn("%s", problem->sentence);
         free(problem);
         return;
     }
-    const struct trace *trace = trace_follow_trace(follow);
-    struct trace_steps steps = trace_steps_of(trace, 0);
-    struct table *beside = trace_beside(trace, &steps);
+    const struct trace *trace = followed_trace(follower);
+    struct trace_steps steps = steps_of_list(trace, 0);
+    struct table *beside = new_beside_table(trace, &steps);
     print_beside(beside);
     free_table(beside);
 }
@@ -276,10 +277,10 @@ static void end_trace(struct trainer *trainer)
     current_recording.writer = NULL;
     if (current_recording.trains) {
         tell_when_removed();
-        print_updates_beside(current_recording.follow);
+        print_updates_beside(current_recording.follower);
     }
-    trace_follow_close(current_recording.follow);
-    current_recording.follow = NULL;
+    close_follower(current_recording.follower);
+    current_recording.follower = NULL;
 }
 
 static void check_record_options(struct settings *settings)
@@ -308,7 +309,7 @@ static const struct foreign_words foreign[] = {
 static const struct training_parts training = {.hooks = &hooks};
 const struct module module_trace = {
     .name = "trace",
-    .needs = "console pass",
+    .needs = "console pass peak",
     .after = "pace", /* which decides the scale of time that a trace begins with */
     .commands = &trace_command,
     .n_commands = 1,

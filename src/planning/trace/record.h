@@ -12,7 +12,7 @@ extern struct record_options asked_record;
 
 /* The path of the trace: that of --trace, after a restart with its number; or with --view alone a private place; NULL:
  * no trace is written.  The caller frees it. */
-char *trace_path(void);
+char *path_of_trace(void);
 
 /* One line on sizes: "6 layers, 6 heads, ..."; the caller frees it. */
 char *describe_shape(const struct trainer *trainer);

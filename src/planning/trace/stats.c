@@ -10,7 +10,7 @@
 static uint64_t modelled(const struct trace *trace, uint64_t clock)
 {
     uint64_t start = trace->header.start_ns;
-    uint64_t run = clock - trace_paused_before(trace, clock);
+    uint64_t run = clock - paused_before(trace, clock);
     double since = run > start ? (double)(run - start) : 0;
     return start + (uint64_t)fmin(since * trace->header.pace_scale, 0x1p62);
 }
@@ -22,9 +22,9 @@ static void model_record(const struct trace *trace, struct trace_record *record)
     record->end = record->end ? modelled(trace, record->end) : 0;
 }
 
-struct trace *trace_open_modelled(const char *path)
+struct trace *read_modelled_trace(const char *path)
 {
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     if (trace->header.pace_scale == 1 && !trace->n_pauses)
         return trace;
     for (size_t i = 0; i < trace->n_records; i++)
@@ -32,12 +32,12 @@ struct trace *trace_open_modelled(const char *path)
     for (size_t i = 0; i < trace->n_unfinished; i++)
         model_record(trace, &trace->unfinished[i]);
     trace->header.pace_scale = 1;
-    trace_index(trace, 0);
-    trace_update_memory(trace, 0);
+    index_trace(trace, 0);
+    update_memory_use(trace, 0);
     return trace;
 }
 
-const char *trace_kind_name(const struct trace *trace)
+const char *name_of_trace_kind(const struct trace *trace)
 {
     static const char *const names[] = {
         [TRACE_REAL] = "real", [TRACE_PACED] = "paced", [TRACE_SIMULATED] = "simulated"};
@@ -78,7 +78,7 @@ static bool follows_directly(const struct trace_steps *steps, size_t i)
     return i > 0 && steps->items[i].step == steps->items[i - 1].step + 1;
 }
 
-struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
+struct trace_steps steps_of_list(const struct trace *trace, uint32_t list)
 {
     struct trace_steps steps = {.list = list, .items = trace->steps[list].items, .n = trace->steps[list].n};
     size_t whole = steps.n;
@@ -95,7 +95,7 @@ struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list)
     return steps;
 }
 
-bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth)
+bool is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth)
 {
     const struct trace_record *record = &trace->records[nth];
     if (steps->counted == 0 || trace->tasks[record->task].list != steps->list)
@@ -133,12 +133,12 @@ static double median_of_steps(const struct trace_steps *steps, double (*of)(cons
     return middle;
 }
 
-double trace_period_ns(const struct trace_steps *steps) { return median_of_steps(steps, period_of_step); }
-double trace_length_ns(const struct trace_steps *steps) { return median_of_steps(steps, length_of_step); }
+double median_period_ns(const struct trace_steps *steps) { return median_of_steps(steps, period_of_step); }
+double median_length_ns(const struct trace_steps *steps) { return median_of_steps(steps, length_of_step); }
 
-size_t trace_median_step(const struct trace_steps *steps)
+size_t find_median_step(const struct trace_steps *steps)
 {
-    double middle = trace_period_ns(steps);
+    double middle = median_period_ns(steps);
     size_t nearest = steps->first;
     double distance = INFINITY;
     for (size_t i = steps->first; i < steps->first + steps->counted; i++) {
@@ -153,11 +153,20 @@ size_t trace_median_step(const struct trace_steps *steps)
 
 /* ---- beside the device ------------------------------------------------------------------------------------------- */
 
-/* What the updates of a layer on the CPU ran beside, as trace_beside() counts it. */
+/* What one update on the CPU ran beside, as new_beside_table() counts it. */
+struct update_beside {
+    bool beside;        /* true: a backward or an update of another layer, in the same step, ran meanwhile */
+    bool none_left;     /* true: its step had no such work, then or later */
+    bool next_step;     /* true: work of a later step ran meanwhile */
+    uint64_t hidden_ns; /* how much of its time ran beside either: the most on one compute lane */
+};
+
+/* The sums over the updates of a layer. */
 struct layer_beside {
     int32_t layer;
-    size_t tasks, beside, none_left, next_step;
-    uint64_t ns, hidden_ns; /* the time of the tasks, and how much of it ran beside work of a device */
+    size_t tasks;                        /* how many updates there were */
+    size_t beside, none_left, next_step; /* for how many of them this is true */
+    uint64_t ns, hidden_ns;              /* their time, and how much of it ran beside work of a device */
 };
 
 struct layers_beside { /* in the order of their first updates */
@@ -196,9 +205,9 @@ static uint64_t overlap_ns(const struct trace_record *a, const struct trace_reco
     return to > from ? to - from : 0;
 }
 
-/* Looks at the work of a compute lane while the update runs and after it.  `one` is what the update comes to alone. */
+/* Looks at the work of a compute lane while the update runs and after it. */
 static void look_beside(const struct trace *trace, const struct trace_record *update, const struct bars *bars,
-                        struct layer_beside *one)
+                        struct update_beside *one)
 {
     uint32_t list = trace->tasks[update->task].list;
     uint64_t ns = 0;
@@ -209,24 +218,24 @@ static void look_beside(const struct trace *trace, const struct trace_record *up
         if (!is_work || trace->tasks[other->task].list != list || other->end == other->start)
             continue;
         if (same_step)
-            one->none_left = 0;
+            one->none_left = false;
         if (other->start >= update->end)
             break;
         if (same_step)
-            one->beside = 1;
+            one->beside = true;
         else
-            one->next_step = 1;
+            one->next_step = true;
         ns += overlap_ns(update, other);
     }
-    ns = MIN(ns, one->ns); /* a trace that contradicts itself may have two tasks at once on the lane */
+    ns = MIN(ns,
+             update->end - update->start); /* a trace that contradicts itself may have two tasks at once on the lane */
     one->hidden_ns = MAX(one->hidden_ns, ns);
 }
 
-/* The same of one update, over all compute lanes. */
-static struct layer_beside beside_update(const struct trace *trace, const struct trace_record *update)
+/* Looks at all compute lanes. */
+static struct update_beside beside_update(const struct trace *trace, const struct trace_record *update)
 {
-    struct layer_beside one = {
-        .layer = trace->tasks[update->task].layer, .tasks = 1, .none_left = 1, .ns = update->end - update->start};
+    struct update_beside one = {.none_left = true};
     for (uint32_t lane = 0; lane < trace->header.n_lanes; lane++)
         if (trace->lanes[lane].kind == LANE_COMPUTE)
             look_beside(trace, update, &trace->bars[lane], &one);
@@ -256,21 +265,21 @@ static struct layers_beside sum_up_layers(const struct trace *trace, const struc
     struct layers_beside layers = {0};
     for (size_t i = 0; i < trace->n_records; i++) {
         const struct trace_record *record = &trace->records[i];
-        if (!is_cpu_update(trace, record) || !trace_is_counted(trace, steps, i))
+        if (!is_cpu_update(trace, record) || !is_counted(trace, steps, i))
             continue;
-        const struct layer_beside one = beside_update(trace, record);
-        struct layer_beside *sums = sums_of_layer(&layers, one.layer);
-        sums->tasks += one.tasks;
+        const struct update_beside one = beside_update(trace, record);
+        struct layer_beside *sums = sums_of_layer(&layers, trace->tasks[record->task].layer);
+        sums->tasks++;
         sums->beside += one.beside;
         sums->none_left += one.none_left;
         sums->next_step += one.next_step;
-        sums->ns += one.ns;
+        sums->ns += record->end - record->start;
         sums->hidden_ns += one.hidden_ns;
     }
     return layers;
 }
 
-struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps)
+struct table *new_beside_table(const struct trace *trace, const struct trace_steps *steps)
 {
     static const struct column columns[] = {{"layer", "layer", CELL_COUNT, 8, 0},
                                             {"tasks", "tasks", CELL_COUNT, 7, 0},
@@ -342,11 +351,11 @@ static int64_t find_predecessor(const struct trace *trace, int64_t i)
     const struct trace_edge *edge;
     size_t bar = bar_of(trace, (size_t)i);
     int64_t by_lane = bar > 0 ? (int64_t)lane->items[bar - 1].record : NONE;
-    int64_t by_edge = trace_last_producer(trace, record->task, record->step, (size_t)i, &edge);
+    int64_t by_edge = find_last_producer(trace, record->task, record->step, (size_t)i, &edge);
     return later_end(trace, by_lane, by_edge);
 }
 
-struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step)
+struct trace_path find_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step)
 {
     const struct trace_step *here = &steps->items[step];
     struct trace_path path = {.step = here->step, .start = here->start, .end = done_of(here)};
@@ -391,7 +400,7 @@ static void add_part(struct table *table, const char *name, const char *lane, ui
 }
 
 /* A hop waits for the host until the host has queued its task, and then for the device. */
-struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading)
+struct table *new_path_table(const struct trace *trace, const struct trace_path *path, const char *heading)
 {
     const struct column columns[PATH_COLUMNS] = {{heading, "task", CELL_TEXT, 24, 0},
                                                  {"lane", "lane", CELL_TEXT, 24, 0},

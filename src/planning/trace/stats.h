@@ -12,9 +12,9 @@
 
 /* Opens a trace for comparisons: times of a paced trace become modelled ones (x pace_scale, from start_ns), and the
  * time in which a viewer paused the trainer is cut out.  The caller frees it with free_trace(). */
-struct trace *trace_open_modelled(const char *path);
+struct trace *read_modelled_trace(const char *path);
 
-const char *trace_kind_name(const struct trace *trace); /* "real", "paced", "simulated" */
+const char *name_of_trace_kind(const struct trace *trace); /* "real", "paced", "simulated" */
 
 /* The index of the task list with that name.  Where there is none, ends the program (EXIT_USAGE) and names the trace by
  * `path`.  name NULL: the index of the first list that has records, or 0. */
@@ -29,15 +29,15 @@ struct trace_steps {
     size_t first, counted; /* the steps that count are items[first .. first + counted) */
     uint64_t start, end;   /* the window they fill, which begins when the step before is done, or at the first start */
 };
-struct trace_steps trace_steps_of(const struct trace *trace, uint32_t list);
+struct trace_steps steps_of_list(const struct trace *trace, uint32_t list);
 
 /* Is the nth record's step a counted one? */
-bool trace_is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth);
+bool is_counted(const struct trace *trace, const struct trace_steps *steps, size_t nth);
 
 /* Medians; 0 without steps.  The period of step n goes from where step n - 1 is done to where step n is done; without
  * step n - 1 it is the length of step n. */
-double trace_period_ns(const struct trace_steps *steps);
-double trace_length_ns(const struct trace_steps *steps);
+double median_period_ns(const struct trace_steps *steps);
+double median_length_ns(const struct trace_steps *steps);
 
 /* What ran on devices at the same time as each layer's updates on the CPU, over the counted steps.  Among tasks of
  * the same step only backwards and updates of other layers count.  A row for each layer:
@@ -47,7 +47,7 @@ double trace_length_ns(const struct trace_steps *steps);
  *     for how much of their time they ran beside either
  *
  * The caller frees the table with free_table(). */
-struct table *trace_beside(const struct trace *trace, const struct trace_steps *steps);
+struct table *new_beside_table(const struct trace *trace, const struct trace_steps *steps);
 
 void print_beside(struct table *beside); /* prints nothing for a table without rows */
 
@@ -67,13 +67,13 @@ struct trace_path {
 };
 
 /* step: an index in steps->items. */
-struct trace_path trace_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step);
+struct trace_path find_critical_path(const struct trace *trace, const struct trace_steps *steps, size_t step);
 
 /* The path's hops and waits by task and lane, the longest first.  The caller frees the table with free_table(). */
 enum { PATH_NAME, PATH_LANE, PATH_HOPS, PATH_MS, PATH_SHARE, PATH_COLUMNS }; /* the table's columns */
-struct table *trace_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);
+struct table *new_path_table(const struct trace *trace, const struct trace_path *path, const char *heading);
 
-size_t trace_median_step(const struct trace_steps *steps); /* index of the counted step with the median period */
+size_t find_median_step(const struct trace_steps *steps); /* index of the counted step with the median period */
 
 /* ---- causes.c: why lanes were idle ------------------------------------------------------------------------------- */
 
@@ -102,14 +102,22 @@ struct trace_gap {               /* idle time on a lane, before a record */
 };
 
 /* The gap before bar i of a lane.  It begins where bar i - 1, of whatever list, ends, or at the trace's first start. */
-struct trace_gap trace_gap_of_bar(const struct trace *trace, const struct bars *bars, size_t i);
+struct trace_gap gap_before_bar(const struct trace *trace, const struct bars *bars, size_t i);
 
 /* causes: [n_lanes] nanoseconds of the window in which a lane had no record of the list.  In the rest it was busy. */
-void trace_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES]);
+void sum_up_causes(const struct trace *trace, const struct trace_steps *steps, uint64_t (*causes)[CAUSES]);
 
-/* An array with each lane's name, device, ms per step busy and idle, and ms by cause; the caller owns it.
- * print_lane_use() prints those that were busy, with the causes' shares of the window. */
-json_t *trace_lanes_json(const struct trace *trace, const struct trace_steps *steps);
-void print_lane_use(FILE *out, const char *heading, const json_t *lanes);
+/* What a lane did in a step: the mean over the window. */
+struct lane_use {
+    const char *lane, *device; /* their names, in the trace */
+    double busy_ms, idle_ms;
+    double busy;             /* the share of the window in which it was busy */
+    double cause_ms[CAUSES]; /* idle_ms by cause */
+};
+struct lane_use *new_lane_uses(const struct trace *trace, const struct trace_steps *steps); /* [n_lanes] */
+json_t *lane_uses_json(const struct lane_use *uses, size_t n);                              /* the caller owns it */
+
+/* Prints the lanes that were busy, with the causes' shares of the window. */
+void print_lane_uses(FILE *out, const char *heading, const struct lane_use *uses, size_t n);
 
 #endif

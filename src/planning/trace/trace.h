@@ -2,18 +2,18 @@
  *
  * A trace is a memory-mapped file: a task table, and after it a ring of fixed-size records.  So another process (the
  * viewer) can read it while the trainer runs, or while it waits at a breakpoint, and a record costs the trainer only a
- * few stores.  The file knows lanes, tasks and times.  Only record.c, list_tables.c and peak.c of this folder know
- * lists, trainings and OpenCL.  A .c file whose name begins with trace_ is a subcommand of `yard trace`.
+ * few stores.  The file knows lanes, tasks and times.  Only record.c and list_tables.c of this folder know lists and
+ * trainings.  A .c file whose name begins with trace_ is a subcommand of `yard trace`.
  *
  *     trace_file.h   write.c       the layout of the file; the trainer's half
  *     trace_parts.h                where the file's tables are, for the files that read and write it
  *     list_tables.h  list_tables.c the tables of tasks, edges, lanes and tensors, from lists
  *     record.h       record.c      what a run writes
- *     peak.h         peak.c        what a device reaches at most, for a viewer
  *     follow.h       follow.c      the reader's half, for a file that may grow; it also reads a whole trace at once
  *     trace.h        read.c        the tables, checked
  *                    index.c       which records are a lane's, a task's, a step's
  *                    memory_use.c  what tensors hold on each device over time, by the clock
+ *     near.h                       searches for a place near another one
  *                    purpose.c     what a lane is for
  *                    launch.c      starting the viewer on a trace
  *     stats.h        stats.c       what a trace says
@@ -121,16 +121,16 @@ void free_trace(struct trace *trace);
 
 /* ---- follow.c ---------------------------------------------------------------------------------------------------- */
 
-/* A whole trace, for free_trace().  Ends the program where trace_follow_open() would find a problem. */
-struct trace *trace_open(const char *path);
+/* A whole trace, for free_trace().  Ends the program where open_follower() would find a problem. */
+struct trace *read_trace(const char *path);
 
-void trace_sort(struct trace_record *records, size_t n); /* into the order that struct trace has */
+void sort_records(struct trace_record *records, size_t n); /* into the order that struct trace has */
 
 /* ---- index.c ----------------------------------------------------------------------------------------------------- */
 
-void trace_index(struct trace *trace, size_t first); /* records from `first` on are new: updates bars ... pauses */
-uint64_t trace_paused_before(const struct trace *trace, uint64_t clock); /* nanoseconds */
-size_t first_bar_from(const struct bars *bars, uint64_t clock);          /* the first that starts at `clock` or later */
+void index_trace(struct trace *trace, size_t first); /* records from `first` on are new: updates bars ... pauses */
+uint64_t paused_before(const struct trace *trace, uint64_t clock); /* nanoseconds */
+size_t first_bar_from(const struct bars *bars, uint64_t clock);    /* the first that starts at `clock` or later */
 /* The first of the bars from bar i on that starts at `clock` or later.  It is found sooner than by first_bar_from() if
  * it is near bar i. */
 size_t next_bar_from(const struct bars *bars, size_t i, uint64_t clock);
@@ -151,18 +151,18 @@ size_t first_step_of(const struct trace_step_list *list, uint64_t number);
 size_t first_step_from(const struct trace_step *steps, size_t n, uint64_t clock);
 
 /* The index of the record of (task, step) next to the index `at`: the last one below, or the first from there on. */
-int64_t trace_find_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
-int64_t trace_find_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
+int64_t find_run_before(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
+int64_t find_run_from(const struct trace *trace, uint32_t task, uint32_t step, size_t at);
 
 /* The producer of that task in that step whose record ended last, and the edge from it.  Only records before `at`
  * count.  A producer that skipped the step is represented by its last record before it.  NONE: there is none. */
-int64_t trace_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
-                            const struct trace_edge **edge);
+int64_t find_last_producer(const struct trace *trace, uint32_t task, uint32_t step, size_t at,
+                           const struct trace_edge **edge);
 
 /* ---- memory_use.c ------------------------------------------------------------------------------------------------ */
 
 /* Updates trace->memory_use.  Records from `first` on are new; they are indexed, and whole_step is found. */
-void trace_update_memory(struct trace *trace, size_t first);
+void update_memory_use(struct trace *trace, size_t first);
 
 const struct amount *amount_at(const struct memory_use *use, uint64_t clock); /* the one that is valid at that clock */
 size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock);   /* the first after it, from index i on */
@@ -170,18 +170,19 @@ size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock);   /*
 /* The first with the largest sum of amounts [from, end), which are one or more. */
 const struct amount *most_held(const struct memory_use *use, size_t from, size_t end);
 
-uint64_t trace_peak(const struct memory_use *use); /* the most bytes held at a time */
+uint64_t most_bytes_held(const struct memory_use *use); /* the most bytes held at a time */
 
 /* The tensors that are alive on the device at that clock, largest first: returns their number, and an array that the
  * caller frees. */
-size_t trace_alive_at(const struct trace *trace, uint32_t device, uint64_t clock, const struct trace_tensor ***tensors);
+size_t tensors_alive_at(const struct trace *trace, uint32_t device, uint64_t clock,
+                        const struct trace_tensor ***tensors);
 
 /* ---- purpose.c --------------------------------------------------------------------------------------------------- */
 
 /* "0:0 swap out": the purpose of each lane's copies if they have only one, else the lane's name.  The
  * caller frees the array. */
 typedef char lane_purpose[56];
-lane_purpose *trace_purposes(const struct trace *trace);
+lane_purpose *new_lane_purposes(const struct trace *trace);
 
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 

@@ -51,7 +51,8 @@ static int by_identity(const void *left, const void *right)
 {
     const struct timed_task *a = left;
     const struct timed_task *b = right;
-    return BY(compare_tasks(a, b), 0, COMPARE(a->task, b->task));
+    int order = compare_tasks(a, b);
+    return order != 0 ? order : COMPARE(a->task, b->task);
 }
 
 /* The median time of a task's runs after the first step, or in its only step. */
@@ -74,12 +75,12 @@ static double median_after_first(const struct trace *trace, const struct runs *r
 static struct compared_trace read_compared(const char *path)
 {
     const char *list = asked_trace.list;
-    struct compared_trace compared = {.trace = trace_open_modelled(path), .alone = json_array()};
+    struct compared_trace compared = {.trace = read_modelled_trace(path), .alone = json_array()};
     const struct trace *trace = compared.trace;
     uint32_t chosen = find_trace_list(trace, path, list);
-    struct trace_steps steps = trace_steps_of(trace, chosen);
+    struct trace_steps steps = steps_of_list(trace, chosen);
     compared.timed = allocate(trace->header.n_tasks, sizeof *compared.timed);
-    compared.makespan_ns = trace_period_ns(&steps);
+    compared.makespan_ns = median_period_ns(&steps);
     for (size_t i = 0; i < trace->header.n_tasks; i++) {
         const struct trace_task *task = &trace->tasks[i];
         if (trace->runs[i].n == 0 || (list && task->list != chosen))
@@ -151,10 +152,19 @@ static size_t match(struct compared_trace *a, struct compared_trace *b)
 
 static double relative(double after, double before) { return before > 0 ? after / before - 1 : NAN; }
 
-/* "+3.4 %", or "-" where there is nothing to compare with. */
-static const char *percent(char out[32], double share)
+enum { PERCENT_BYTES = 32 };
+
+/* "3.40 %", or "-" where there is nothing to compare with. */
+static const char *error_text(char out[PERCENT_BYTES], double error)
 {
-    snprintf(out, 32, isfinite(share) ? "%+.2f %%" : "-", 100 * share);
+    snprintf(out, PERCENT_BYTES, isfinite(error) ? "%.2f %%" : "-", 100 * error);
+    return out;
+}
+
+/* The same with a sign: "+3.40 %". */
+static const char *change_text(char out[PERCENT_BYTES], double change)
+{
+    snprintf(out, PERCENT_BYTES, isfinite(change) ? "%+.2f %%" : "-", 100 * change);
     return out;
 }
 
@@ -209,14 +219,13 @@ static void print_compared_json(const struct compared_trace *a, const struct com
 static void print_compared(char **files, const struct compared_trace *a, const struct compared_trace *b, size_t n,
                            struct table *worst)
 {
-    char step[32], mean[32];
+    char step[PERCENT_BYTES], mean[PERCENT_BYTES];
     size_t n_a = json_array_size(a->alone), n_b = json_array_size(b->alone);
-    print_line(stdout, "A        %s (%s), step %.3f ms", files[0], trace_kind_name(a->trace), a->makespan_ns / 1e6);
-    print_line(stdout, "B        %s (%s), step %.3f ms", files[1], trace_kind_name(b->trace), b->makespan_ns / 1e6);
-    percent(mean, weighted_error(a->timed, n));
-    printf("step     %s (B/A - 1)\n", percent(step, relative(b->makespan_ns, a->makespan_ns)));
+    print_line(stdout, "A        %s (%s), step %.3f ms", files[0], name_of_trace_kind(a->trace), a->makespan_ns / 1e6);
+    print_line(stdout, "B        %s (%s), step %.3f ms", files[1], name_of_trace_kind(b->trace), b->makespan_ns / 1e6);
+    printf("step     %s (B/A - 1)\n", change_text(step, relative(b->makespan_ns, a->makespan_ns)));
     print_line(stdout, "tasks    %zu matched, mean error weighted by duration %s; %zu only in A, %zu only in B", n,
-               mean + (*mean == '+'), n_a, n_b);
+               error_text(mean, weighted_error(a->timed, n)), n_a, n_b);
     if (n)
         print_table(stdout, worst);
     if (n_a + n_b > 0)

@@ -98,7 +98,7 @@ static void mend_records(struct chrome *chrome)
 
 static void put_lanes(struct chrome *chrome)
 {
-    lane_purpose *purpose = trace_purposes(chrome->trace);
+    lane_purpose *purpose = new_lane_purposes(chrome->trace);
     for (uint32_t i = 0; i < chrome->trace->header.n_lanes; i++) {
         const struct trace_lane *lane = &chrome->trace->lanes[i];
         const struct trace_device *device = &chrome->trace->devices[lane->device_index];
@@ -134,7 +134,7 @@ static json_t *slice_arguments(const struct trace *trace, size_t i)
 {
     const struct trace_record *record = &trace->records[i];
     const struct trace_task *task = &trace->tasks[record->task];
-    const struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, i));
+    const struct trace_gap gap = gap_before_bar(trace, &trace->bars[task->lane], bar_of(trace, i));
     double ns = (double)(record->end - record->start);
     double flop_rate = ns > 0 ? task->flops / ns : 0;
     double byte_rate = ns > 0 ? (double)task->bytes / ns : 0;
@@ -239,7 +239,7 @@ static void put_arrows(struct chrome *chrome, size_t at, size_t consumer)
     const struct trace_task *task = &trace->tasks[record->task];
     for (uint32_t i = task->first_edge; i < task->first_edge + task->n_edges; i++) {
         const struct trace_edge *edge = &trace->edges[i];
-        int64_t producer = trace_find_before(trace, edge->producer, record->step - (edge->previous_step != 0), at);
+        int64_t producer = find_run_before(trace, edge->producer, record->step - (edge->previous_step != 0), at);
         if (producer == NONE || !is_exported(chrome, &trace->records[producer]) ||
             chrome->drawn_for[producer] == consumer)
             continue;
@@ -305,7 +305,7 @@ static void write_chrome(struct chrome *chrome)
         fail(EXIT_IO, "cannot write %s: %s", chrome->path, strerror(errno));
     put(chrome, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
     put_json(chrome, json_pack("{s:o, s:s, s:I}", "model", text_json(trace->header.model), "kind",
-                               trace_kind_name(trace), "lost_records", (json_int_t)MIN(trace->n_lost, INT64_MAX)));
+                               name_of_trace_kind(trace), "lost_records", (json_int_t)MIN(trace->n_lost, INT64_MAX)));
     put(chrome, ",\"traceEvents\":[");
     put_lanes(chrome);
     put_slices(chrome);
@@ -324,7 +324,7 @@ enum exit_code trace_export(char **files)
     if (!chrome_path)
         fail(EXIT_USAGE, "trace export needs --chrome OUT.json.gz, the file to write");
     parse_steps(asked_trace.steps, &first, &last);
-    struct trace *trace = trace_open_modelled(path);
+    struct trace *trace = read_modelled_trace(path);
     uint32_t chosen = find_trace_list(trace, path, asked_trace.list);
     const struct trace_step_list *steps = &trace->steps[chosen];
     if (steps->n > 0) {

@@ -132,24 +132,24 @@ struct trace_writer;
 
 /* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept.  What is known
  * before anything runs is copied from `given`: its tables, and its header's kind, pace scale, counts and names. */
-struct trace_writer *trace_create(const char *path, const struct trace *given, uint64_t capacity);
+struct trace_writer *open_trace_writer(const char *path, const struct trace *given, uint64_t capacity);
 
-/* First phase: returns the record's number for trace_end().  Only the issuing thread calls trace_begin().  trace_end()
- * may be called by any thread, in any order, once per record.  It does nothing when the ring has come round to the
- * record before it ended.  end < start is stored as start = end and TRACE_APPROXIMATE; end = 0, which only a virtual
- * clock shows, is stored as 1. */
-uint64_t trace_begin(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued);
-void trace_end(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
+/* First phase: returns the record's number for end_trace_record().  Only the issuing thread calls
+ * begin_trace_record().  end_trace_record() may be called by any thread, in any order, once per record.  It does nothing
+ * when the ring has come round to the record before it ended.  end < start is stored as start = end and
+ * TRACE_APPROXIMATE; end = 0, which only a virtual clock shows, is stored as 1. */
+uint64_t begin_trace_record(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued);
+void end_trace_record(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
 
-/* Tells the loss of the record's step, before trace_end(). */
-void trace_tell_loss(struct trace_writer *writer, uint64_t number, double loss);
+/* Tells the loss of the record's step, before end_trace_record(). */
+void tell_record_loss(struct trace_writer *writer, uint64_t number, double loss);
 
 /* Shows that the trainer is alive while nothing is issued; `paused_task` as in the header.  If it is not 0, the next
  * record gets TRACE_AFTER_PAUSE. */
-void trace_alive(struct trace_writer *writer, uint64_t paused_task);
+void show_trainer_alive(struct trace_writer *writer, uint64_t paused_task);
 
 /* The viewers' request, in the file: it may change at any moment. */
-const struct trace_control *trace_request_in_file(const struct trace_writer *writer);
+const struct trace_control *request_in_file(const struct trace_writer *writer);
 
 /* Cuts the file to the part that was used and closes it. */
 void close_trace_writer(struct trace_writer *writer);

@@ -29,6 +29,6 @@ extern const struct trace_part trace_parts[TRACE_PARTS]; /* read.c */
 struct reader;
 
 /* Reads header and tables, and checks them, into a zeroed trace; fails where something is wrong. */
-void trace_read_tables(struct reader *file, struct trace *trace);
+void read_trace_tables(struct reader *file, struct trace *trace);
 
 #endif

@@ -28,7 +28,7 @@ static size_t add_runs(const struct trace *trace, const struct trace_steps *step
     const struct runs *runs = &trace->runs[task - trace->tasks];
     for (size_t i = 0; i < runs->n; i++) {
         const struct trace_record *record = &trace->records[runs->record[i]];
-        if (!trace_is_counted(trace, steps, runs->record[i]))
+        if (!is_counted(trace, steps, runs->record[i]))
             continue;
         ns[n] = (double)(record->end - record->start);
         sums->ns += ns[n];
@@ -120,8 +120,8 @@ static void print_steps(const struct trace *trace, const struct trace_steps *ste
            steps->items[steps->n - 1].step, first->step, last->step,
            steps->n == 1 ? " (the only one, warm-up included)" : "");
     print_line(stdout, "step     period %.3f ms: from one step's end to the next, the mean (median %.3f ms)",
-               period_ns / 1e6, trace_period_ns(steps) / 1e6);
-    print_line(stdout, "         length %.3f ms: from its first task to its last%s", trace_length_ns(steps) / 1e6,
+               period_ns / 1e6, median_period_ns(steps) / 1e6);
+    print_line(stdout, "         length %.3f ms: from its first task to its last%s", median_length_ns(steps) / 1e6,
                has_feed(trace, steps->list) ? "; the next batch is prepared a step early" : "");
 }
 
@@ -130,7 +130,7 @@ static void print_head(const struct trace *trace, const struct trace_steps *step
 {
     const char *joint = "; --list shows ";
     print_line(stdout, "model    %s", trace->header.model);
-    printf("trace    %s%s, list %s", trace_kind_name(trace),
+    printf("trace    %s%s, list %s", name_of_trace_kind(trace),
            trace->header.kind == TRACE_PACED ? " (modelled time)" : "", trace->header.list[steps->list]);
     for (uint32_t i = 0; i < trace->header.n_lists; i++) {
         if (i == steps->list)
@@ -171,7 +171,7 @@ static json_t *head_json(const struct trace *trace, const struct trace_steps *st
 {
     json_t *head = json_object();
     set_json_text(head, "model", trace->header.model);
-    set_json_text(head, "kind", trace_kind_name(trace));
+    set_json_text(head, "kind", name_of_trace_kind(trace));
     set_json_text(head, "list", trace->header.list[steps->list]);
     json_object_set_new(head, "lists", lists_json(trace));
     set_json_integer(head, "records", (json_int_t)trace->n_records);
@@ -182,57 +182,87 @@ static json_t *head_json(const struct trace *trace, const struct trace_steps *st
     return head;
 }
 
-/* Prints the tables, or with `object` adds them to that. */
-static void show_tables(const struct trace *trace, const struct trace_steps *steps, double period_ns, json_t *object)
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+/* What is shown of the counted steps. */
+struct tables {
+    struct trace_path critical; /* the critical path of the step whose period is the median */
+    struct table *tasks;
+    struct table *parts;   /* the parts of that path */
+    struct table *beside;  /* what updates on the CPU ran beside */
+    struct lane_use *uses; /* [n_lanes] */
+};
+
+static struct tables make_tables(const struct trace *trace, const struct trace_steps *steps)
 {
-    struct trace_path critical = trace_critical_path(trace, steps, trace_median_step(steps));
-    struct table *tasks = task_table(trace, steps);
-    struct table *parts = trace_path_table(trace, &critical, "critical path");
-    struct table *beside = trace_beside(trace, steps);
-    json_t *lanes = trace_lanes_json(trace, steps);
-    if (!object) { /* the longest of the tasks and of the path's parts are enough */
-        print_lane_use(stdout, "lane", lanes);
-        print_top(stdout, tasks, MS);
-        printf("\ncritical path of step %" PRIu32 ", whose period is the median", critical.step);
-        print_top(stdout, parts, PATH_MS);
-        print_beside(beside);
-    } else {
-        json_t *path_json = json_pack("{s:I, s:f, s:o}", "step", (json_int_t)critical.step, "ms",
-                                      (double)(critical.end - critical.start) / 1e6, "parts", table_json(parts));
-        json_t *measured = json_object();
-        set_json_integer(measured, "first_step", (json_int_t)steps->items[steps->first].step);
-        set_json_integer(measured, "steps", (json_int_t)steps->counted);
-        json_object_set_new(measured, "step_ms", json_real(trace_length_ns(steps) / 1e6));
-        json_object_set_new(measured, "period_ms", json_real(period_ns / 1e6));
-        json_object_set_new(measured, "median_period_ms", json_real(trace_period_ns(steps) / 1e6));
-        json_object_set_new(measured, "lanes", lanes);
-        json_object_set_new(measured, "tasks", table_json(tasks));
-        json_object_set_new(measured, "critical_path", path_json);
-        json_object_set_new(measured, "cpu_updates", table_json(beside));
-        json_object_update_new(object, measured);
-    }
-    free_table(beside);
-    free_table(parts);
-    free_table(tasks);
-    free(critical.hops);
+    struct tables tables = {.critical = find_critical_path(trace, steps, find_median_step(steps)),
+                            .tasks = task_table(trace, steps),
+                            .beside = new_beside_table(trace, steps),
+                            .uses = new_lane_uses(trace, steps)};
+    tables.parts = new_path_table(trace, &tables.critical, "critical path");
+    return tables;
+}
+
+static void free_tables(struct tables *tables)
+{
+    free(tables->uses);
+    free_table(tables->beside);
+    free_table(tables->parts);
+    free_table(tables->tasks);
+    free(tables->critical.hops);
+}
+
+/* Of the tasks and of the path's parts it prints the longest. */
+static void print_tables(const struct trace *trace, const struct trace_steps *steps)
+{
+    struct tables tables = make_tables(trace, steps);
+    print_lane_uses(stdout, "lane", tables.uses, trace->header.n_lanes);
+    print_top(stdout, tables.tasks, MS);
+    printf("\ncritical path of step %" PRIu32 ", whose period is the median", tables.critical.step);
+    print_top(stdout, tables.parts, PATH_MS);
+    print_beside(tables.beside);
+    free_tables(&tables);
+}
+
+static json_t *tables_json(const struct trace *trace, const struct trace_steps *steps, double period_ns)
+{
+    struct tables tables = make_tables(trace, steps);
+    double critical_ns = (double)(tables.critical.end - tables.critical.start);
+    json_t *critical = json_object();
+    set_json_integer(critical, "step", (json_int_t)tables.critical.step);
+    json_object_set_new(critical, "ms", json_real(critical_ns / 1e6));
+    json_object_set_new(critical, "parts", table_json(tables.parts));
+    json_t *measured = json_object();
+    set_json_integer(measured, "first_step", (json_int_t)steps->items[steps->first].step);
+    set_json_integer(measured, "steps", (json_int_t)steps->counted);
+    json_object_set_new(measured, "step_ms", json_real(median_length_ns(steps) / 1e6));
+    json_object_set_new(measured, "period_ms", json_real(period_ns / 1e6));
+    json_object_set_new(measured, "median_period_ms", json_real(median_period_ns(steps) / 1e6));
+    json_object_set_new(measured, "lanes", lane_uses_json(tables.uses, trace->header.n_lanes));
+    json_object_set_new(measured, "tasks", table_json(tables.tasks));
+    json_object_set_new(measured, "critical_path", critical);
+    json_object_set_new(measured, "cpu_updates", table_json(tables.beside));
+    free_tables(&tables);
+    return measured;
 }
 
 enum exit_code trace_summary(char **files)
 {
-    struct trace *trace = trace_open_modelled(files[0]);
-    struct trace_steps steps = trace_steps_of(trace, find_trace_list(trace, files[0], asked_trace.list));
+    struct trace *trace = read_modelled_trace(files[0]);
+    struct trace_steps steps = steps_of_list(trace, find_trace_list(trace, files[0], asked_trace.list));
     double period_ns = ratio((double)(steps.end - steps.start), (double)steps.counted);
     size_t n_approximate = count_flag(trace, TRACE_APPROXIMATE);
     size_t n_back = count_flag(trace, TRACE_STEPPED_BACK);
-    json_t *object = NULL;
-    if (asked_trace.json)
-        object = head_json(trace, &steps, n_approximate, n_back);
-    else
+    if (asked_trace.json) {
+        json_t *all = head_json(trace, &steps, n_approximate, n_back);
+        if (steps.counted)
+            json_object_update_new(all, tables_json(trace, &steps, period_ns));
+        print_json(all);
+    } else {
         print_head(trace, &steps, period_ns, n_approximate, n_back);
-    if (steps.counted)
-        show_tables(trace, &steps, period_ns, object);
-    if (object)
-        print_json(object);
+        if (steps.counted)
+            print_tables(trace, &steps);
+    }
     free_trace(trace);
     return EXIT_OK;
 }

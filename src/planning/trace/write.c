@@ -137,7 +137,7 @@ static void copy_tables(struct trace_writer *writer, const struct trace_header *
 /* The file is filled under another name and renamed: a program that waits for it finds it with its tables, and a viewer
  * that still shows the last run's file keeps that one.  It is locked before it has the name, and so is the file that
  * has the name until then: a second run is refused at any moment. */
-struct trace_writer *trace_create(const char *path, const struct trace *given, uint64_t capacity)
+struct trace_writer *open_trace_writer(const char *path, const struct trace *given, uint64_t capacity)
 {
     if (given->header.n_lanes > TRACE_MAX_LANES)
         fail(EXIT_USAGE, "the list has %u lanes, but a trace has room for %d: take fewer devices",
@@ -163,7 +163,7 @@ struct trace_writer *trace_create(const char *path, const struct trace *given, u
     return writer;
 }
 
-uint64_t trace_begin(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued)
+uint64_t begin_trace_record(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued)
 {
     CHECK(task < writer->n_tasks && step > 0, "task %u of %u, step %u", task, (unsigned)writer->n_tasks, step);
     struct trace_record *record = &writer->ring[writer->head % writer->capacity];
@@ -188,13 +188,13 @@ static bool is_overtaken(const struct trace_writer *writer, uint64_t number)
     return __atomic_load_n(&writer->header->head, __ATOMIC_RELAXED) - number > writer->capacity;
 }
 
-void trace_tell_loss(struct trace_writer *writer, uint64_t number, double loss)
+void tell_record_loss(struct trace_writer *writer, uint64_t number, double loss)
 {
     if (!is_overtaken(writer, number))
         writer->ring[number % writer->capacity].loss = (float)loss;
 }
 
-void trace_end(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags)
+void end_trace_record(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags)
 {
     if (is_overtaken(writer, number))
         return;
@@ -208,17 +208,14 @@ void trace_end(struct trace_writer *writer, uint64_t number, uint64_t start, uin
     __atomic_store_n(&writer->header->alive_ns, end, __ATOMIC_RELAXED);
 }
 
-void trace_alive(struct trace_writer *writer, uint64_t paused_task)
+void show_trainer_alive(struct trace_writer *writer, uint64_t paused_task)
 {
     __atomic_store_n(&writer->header->alive_ns, now_ns(), __ATOMIC_RELAXED);
     __atomic_store_n(&writer->header->paused_task, paused_task, __ATOMIC_RELAXED);
     writer->paused |= paused_task != 0;
 }
 
-const struct trace_control *trace_request_in_file(const struct trace_writer *writer)
-{
-    return &writer->header->control;
-}
+const struct trace_control *request_in_file(const struct trace_writer *writer) { return &writer->header->control; }
 
 void close_trace_writer(struct trace_writer *writer)
 {

@@ -11,9 +11,9 @@
 #include "planning/console/numbers.h"
 #include "planning/console/table.h"
 #include "planning/pass/pass.h"
+#include "planning/peak/peak.h"
 #include "planning/predict/plan.h"
 #include "planning/predict/predict.h"
-#include "planning/trace/peak.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/train/train.h"
 
@@ -427,7 +427,7 @@ static const struct option options[] = {
 };
 const struct module module_bench = {
     .name = "bench",
-    .needs = "broadcast console pass predict trace",
+    .needs = "broadcast console pass peak predict trace",
     .commands = &command,
     .n_commands = 1,
     .options = options,

@@ -173,9 +173,9 @@ enum asked { PAUSE, ONE_TASK, ONE_STEP };
 /* ONE_TASK and ONE_STEP pause a trainer that runs. */
 static void ask_trainer(struct view *view, enum asked what)
 {
-    struct trace_follow *follow = view->tracks[0]->follow;
-    struct trace_control wanted = *trace_current_request(follow);
-    if (!trace_can_request(follow)) {
+    struct trace_follower *follower = view->tracks[0]->follower;
+    struct trace_control wanted = *current_request(follower);
+    if (!can_request(follower)) {
         SAY(view, "there is no trainer to ask: this trace has ended");
         return;
     }
@@ -190,7 +190,7 @@ static void ask_trainer(struct view *view, enum asked what)
             wanted.steps++;
         wanted.pause = true;
     }
-    trace_send_request(follow, wanted);
+    send_request(follower, wanted);
 }
 
 static void ask_pause(struct view *view) { ask_trainer(view, PAUSE); }

@@ -11,6 +11,7 @@
  * that are wide enough to be seen are drawn over these.
  */
 #include "brush.h"
+#include "planning/trace/near.h"
 
 #include <math.h>
 
@@ -137,7 +138,7 @@ static int draw_name(const struct brush *brush, const struct bar *bar, int x)
  * if the bar is.  x: the first free column. */
 static void draw_gap(const struct brush *brush, size_t i, int x)
 {
-    struct trace_gap gap = trace_gap_of_bar(brush->track->trace, brush->bars, i);
+    struct trace_gap gap = gap_before_bar(brush->track->trace, brush->bars, i);
     bool lit = is_lit(brush->view, brush->index, brush->bars->items[i].record);
     int high = MAX(brush->height / 4, brush->view->scale);
     for (int k = 0; k < GAP_PARTS; k++) {
@@ -179,7 +180,7 @@ struct running_bar { /* the bar of the task that runs on a lane now, or ran when
 static bool place_running(const struct brush *brush, uint32_t lane, struct running_bar *running)
 {
     struct trace_running_task now;
-    if (!trace_running(brush->track->trace, lane, &now))
+    if (!find_running_task(brush->track->trace, lane, &now))
         return false;
     int least = brush->track->stands ? STANDING_WIDTH * brush->view->scale : 0;
     uint64_t since = now.since;

@@ -30,12 +30,6 @@ uint32_t colour_of_bar(const struct brush *brush, const struct bar *bar);
 
 /* ---- columns.c --------------------------------------------------------------------------------------------------- */
 
-/* lower_bound() among items[from] ... items[n - 1], by growing steps, for a place that is probably near `from`.
- * Elements near each other are in the caches; a binary search among all of a long array would miss them at each
- * step. */
-size_t lower_bound_near(size_t from, const void *key, const void *items, size_t n, size_t size,
-                        bool (*is_before)(const void *item, const void *key));
-
 /* Finds the first bar that starts at each pixel or after it.  Unless spans are drawn, it asks for those that will be
  * looked at if a pixel is a column. */
 void fill_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1]);

@@ -9,27 +9,11 @@
  * finds the bars of all columns of a lane first, and asks for them; they are drawn after that.
  */
 #include "brush.h"
+#include "planning/trace/near.h"
 
 #include <math.h>
 
 enum { SAMPLES = 4 }; /* of many bars in a column, how many are looked at */
-
-/* ---- searching --------------------------------------------------------------------------------------------------- */
-
-size_t lower_bound_near(size_t from, const void *key, const void *items, size_t n, size_t size,
-                        bool (*is_before)(const void *item, const void *key))
-{
-    size_t low = from, i = from, step = 1;
-    while (i < n && is_before((const char *)items + i * size, key)) {
-        low = i + 1;
-        i += step;
-        step *= 2;
-    }
-    size_t high = MIN(i, n);
-    if (low >= high)
-        return low;
-    return low + lower_bound(key, (const char *)items + low * size, high - low, size, is_before);
-}
 
 /* ---- the first bar of each pixel --------------------------------------------------------------------------------- */
 

@@ -137,12 +137,12 @@ static json_t *track_json(const struct track *track)
     json_t *lanes = json_array(); /* the tasks that run, or have been queued and wait */
     struct trace_running_task now;
     for (uint32_t i = 0; i < trace->header.n_lanes; i++)
-        if (trace_running(trace, i, &now))
+        if (find_running_task(trace, i, &now))
             json_array_append_new(lanes, running_json(trace, i, &now));
     double loss = last_loss(track);
     json_t *json = json_object();
-    set_json_text(json, "kind", trace_kind_name(trace));
-    set_json_text(json, "state", life_name[trace_follow_life(track->follow)]);
+    set_json_text(json, "kind", name_of_trace_kind(trace));
+    set_json_text(json, "state", life_name[trainer_life(track->follower)]);
     set_json_integer(json, "records", (json_int_t)trace->n_records);
     set_json_integer(json, "steps", (json_int_t)track->steps->n);
     json_object_set_new(json, "loss", isnan(loss) ? NULL : json_real(loss));

@@ -48,7 +48,7 @@ static void put_gap(char **text, const struct track *track, const struct trace_g
     for (int i = 0; i < GAP_PARTS; i++) {
         enum cause cause = gap->cause[i];
         uint64_t from = gap->at[i], to = gap->at[i + 1];
-        uint64_t paused = trace_paused_before(trace, to) - trace_paused_before(trace, from);
+        uint64_t paused = paused_before(trace, to) - paused_before(trace, from);
         uint64_t ns = to - from - paused;
         char time[32];
         if (ns == 0)
@@ -128,7 +128,7 @@ struct trace_gap gap_before(const struct view *view, const struct pick *pick)
 {
     const struct trace *trace = view->tracks[pick->track]->trace;
     const struct trace_task *task = &trace->tasks[pick->copy.task];
-    return trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, (size_t)pick->record));
+    return gap_before_bar(trace, &trace->bars[task->lane], bar_of(trace, (size_t)pick->record));
 }
 
 char *describe_gap(const struct view *view, const struct pick *after)
@@ -212,7 +212,7 @@ char *describe_record(const struct track *track, size_t nth)
         put_prediction(&text, ns, predicted);
     if (record->start > record->queued)
         append_text(&text, "   queued %s before", format_ns(part, (double)(record->start - record->queued) * scale));
-    struct trace_gap gap = trace_gap_of_bar(trace, &trace->bars[task->lane], bar_of(trace, nth));
+    struct trace_gap gap = gap_before_bar(trace, &trace->bars[task->lane], bar_of(trace, nth));
     put_gap(&text, track, &gap);
     if (record->flags & TRACE_APPROXIMATE)
         append_text(&text, "   times approximate");

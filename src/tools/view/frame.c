@@ -29,9 +29,9 @@ static int draw_state(const struct view *view, int track_index, int right, int y
 {
     const struct track *track = view->tracks[track_index];
     const struct trace_header *header = &track->trace->header;
-    enum trace_life life = trace_follow_life(track->follow);
+    enum trace_life life = trainer_life(track->follower);
     double pace = header->pace_scale;
-    const char *name = name_of_track(view, track_index), *kind = trace_kind_name(track->trace);
+    const char *name = name_of_track(view, track_index), *kind = name_of_trace_kind(track->trace);
     char text[48];
     if (track->problem)
         right = draw_chip(view, right, y, "file damaged", BAD);

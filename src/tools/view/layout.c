@@ -23,7 +23,7 @@ static bool has_task(const struct view *view, int track_index, uint32_t lane)
     bool dragged = view->mouse.drag == DRAG_TASK && gesture->track == track_index;
     struct trace_running_task now;
     if (!dragged)
-        return trace->bars[lane].n > 0 || trace_running(trace, lane, &now);
+        return trace->bars[lane].n > 0 || find_running_task(trace, lane, &now);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
         if (gesture->spots[i].lane == lane)
             return true;

@@ -14,14 +14,14 @@
 /* The record of a task in a step. */
 static struct pick pick_task(const struct view *view, int track, uint32_t task, uint32_t step)
 {
-    return pick_of(view, track, trace_find_from(view->tracks[track]->trace, task, step, 0));
+    return pick_of(view, track, find_run_from(view->tracks[track]->trace, task, step, 0));
 }
 
 static struct bar_spot spot_of(const struct track *track, uint32_t task, uint32_t step)
 {
     const struct trace *trace = track->trace;
     struct bar_spot spot = {trace->tasks[task].lane, NAN};
-    int64_t at = trace_find_from(trace, task, step, 0);
+    int64_t at = find_run_from(trace, task, step, 0);
     if (at != NONE)
         spot.middle = (axis_of(track, trace->records[at].start) + axis_of(track, trace->records[at].end)) / 2;
     return spot;

@@ -91,10 +91,10 @@ struct drawn_edges edges_of_pick(const struct view *view, const struct pick *pic
             const struct trace_edge *edge = &trace->edges[k];
             uint32_t apart = edge->previous_step != 0;
             if (i == record->task)
-                add_edge_between(&edges, trace_find_before(trace, edge->producer, record->step - apart, here),
+                add_edge_between(&edges, find_run_before(trace, edge->producer, record->step - apart, here),
                                  pick->record);
             if (edge->producer == record->task)
-                add_edge_between(&edges, pick->record, trace_find_from(trace, i, record->step + apart, here));
+                add_edge_between(&edges, pick->record, find_run_from(trace, i, record->step + apart, here));
         }
     }
     return edges;
@@ -113,11 +113,11 @@ void fill_critical_path(struct view *view)
 {
     const struct track *track = view->tracks[0];
     const struct trace_step *step = find_step(track, view->sight.anchor);
-    struct trace_steps steps = trace_steps_of(track->trace, track->list);
+    struct trace_steps steps = steps_of_list(track->trace, track->list);
     view->selection.n_path = 0;
     if (!step)
         return;
-    struct trace_path path = trace_critical_path(track->trace, &steps, (size_t)(step - track->steps->items));
+    struct trace_path path = find_critical_path(track->trace, &steps, (size_t)(step - track->steps->items));
     for (size_t i = 0; i < path.n; i++) {
         GROW(view->selection.path, view->selection.cap_path, view->selection.n_path + 1);
         view->selection.path[view->selection.n_path++] = path.hops[i].record;

@@ -176,7 +176,7 @@ static void fill_place_panel(struct view *view)
     const struct track *track = view->tracks[place->track];
     const struct trace *trace = track->trace;
     const struct trace_tensor **alive;
-    size_t n = trace_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);
+    size_t n = tensors_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);
     char text[32], time[48];
     struct panel *panel = &view->selection.panel;
     panel->table = new_table(columns, COUNT(columns));

@@ -87,7 +87,7 @@ double step_loss(const struct track *track, const struct trace_step *step)
 {
     int64_t record = NONE;
     if (track->report != NONE)
-        record = trace_find_from(track->trace, (uint32_t)track->report, step->step, 0);
+        record = find_run_from(track->trace, (uint32_t)track->report, step->step, 0);
     if (record == NONE)
         return NAN;
     double loss = track->trace->records[record].loss;
@@ -110,7 +110,7 @@ double last_loss(const struct track *track)
 /* A clock less the time in which a viewer paused the trainer up to there. */
 static uint64_t run_until(const struct track *track, uint64_t clock)
 {
-    return clock - trace_paused_before(track->trace, clock);
+    return clock - paused_before(track->trace, clock);
 }
 
 double axis_of(const struct track *track, uint64_t clock)
@@ -148,7 +148,7 @@ uint64_t clock_of(const struct track *track, double axis)
 /* The clock while the trainer runs, its last sign of life when it is stopped, else 0. */
 static uint64_t present(const struct track *track)
 {
-    enum trace_life life = trace_follow_life(track->follow);
+    enum trace_life life = trainer_life(track->follower);
     if (life == LIFE_RUNS)
         return now_ns();
     if (life == LIFE_STOPPED)
@@ -168,14 +168,14 @@ static int64_t find_report(const struct track *track)
 /* Updates what follows from the trace. */
 static void update_track(struct track *track)
 {
-    enum trace_life life = trace_follow_life(track->follow);
+    enum trace_life life = trainer_life(track->follower);
     const struct trace_header *header = &track->trace->header;
     track->changes++;
     track->list = find_trace_list(track->trace, track->path, NULL);
     track->steps = &track->trace->steps[track->list];
     track->report = find_report(track);
     for (uint32_t i = 0; i < header->n_devices; i++) {
-        track->peak[i] = (double)trace_peak(&track->trace->memory_use[i]);
+        track->peak[i] = (double)most_bytes_held(&track->trace->memory_use[i]);
         track->highest_peak = fmax(track->highest_peak, track->peak[i]);
     }
     track->last = 0;
@@ -215,7 +215,7 @@ static void note_tasks(struct track *track)
     free(track->purpose);
     free(track->receiver);
     free(track->kind);
-    track->purpose = trace_purposes(trace);
+    track->purpose = new_lane_purposes(trace);
     track->receiver = new_receivers(trace);
     track->kind = allocate(trace->header.n_tasks, sizeof *track->kind);
     for (uint32_t i = 0; i < trace->header.n_tasks; i++)
@@ -228,12 +228,12 @@ void renew_track(struct track *track)
 {
     const char *path = track->board ? board_trace(track->board) : track->path;
     uint32_t had = track->trace ? track->trace->header.n_devices : 0;
-    if (track->follow)
-        trace_follow_close(track->follow);
-    must(trace_follow_open(path, &track->follow));
+    if (track->follower)
+        close_follower(track->follower);
+    must(open_follower(path, &track->follower));
     if (track->board)
         remove(path); /* its contents are mapped; if the name stays, the next move writes over the file */
-    const struct trace *trace = trace_follow_trace(track->follow);
+    const struct trace *trace = followed_trace(track->follower);
     track->trace = trace;
     free(track->peak);
     track->highest_peak = 0;
@@ -258,7 +258,7 @@ struct track *open_track(const char *path, struct board *board)
 
 void close_track(struct track *track)
 {
-    trace_follow_close(track->follow);
+    close_follower(track->follower);
     free(track->problem);
     free(track->peak);
     free(track->purpose);
@@ -270,7 +270,7 @@ void close_track(struct track *track)
 
 bool is_living(const struct track *track)
 {
-    enum trace_life life = trace_follow_life(track->follow);
+    enum trace_life life = trainer_life(track->follower);
     return !track->problem && life != LIFE_CLOSED && life != LIFE_GONE;
 }
 
@@ -279,7 +279,7 @@ bool poll_track(struct track *track)
     bool changed = false;
     if (!is_living(track))
         return false;
-    track->problem = trace_follow_poll(track->follow, &changed);
+    track->problem = poll_follower(track->follower, &changed);
     if (changed)
         update_track(track);
     return changed || track->problem;

@@ -22,7 +22,7 @@ enum { MOST_TRACKS = 2 }; /* that one view shows */
 
 struct track {
     const char *path;
-    struct trace_follow *follow;
+    struct trace_follower *follower;
     const struct trace *trace;           /* the follower's trace */
     uint32_t list;                       /* the index of the trace's first task list that has run */
     const struct trace_step_list *steps; /* the steps of that list */

@@ -71,7 +71,7 @@ void refresh_view(struct view *view)
 /* Has another trace taken the path of this one?  Then that is shown. */
 static bool replace_track(struct view *view, struct track *track)
 {
-    if (track->board || !trace_follow_replaced(track->follow))
+    if (track->board || !is_trace_replaced(track->follower))
         return false;
     renew_track(track); /* another run, or the list that gdb's `yard step-list` goes through */
     view->selection.task.record = NONE;
@@ -94,7 +94,7 @@ bool poll_view(struct view *view)
     struct pick *pick = &view->selection.task;
     if (is_picked(pick)) { /* the record may have another index now */
         const struct trace *trace = view->tracks[pick->track]->trace;
-        *pick = pick_of(view, pick->track, trace_find_before(trace, pick->copy.task, pick->copy.step, SIZE_MAX));
+        *pick = pick_of(view, pick->track, find_run_before(trace, pick->copy.task, pick->copy.step, SIZE_MAX));
     }
     if (view->sight.follow && !is_frozen(view))
         follow_run(view);

@@ -55,18 +55,18 @@ static const struct trace tables = {.header = {.kind = TRACE_REAL,
                                     .tensors = tensors,
                                     .uses = uses};
 
-static struct trace_follow *follow(const char *path)
+static struct trace_follower *must_open_follower(const char *path)
 {
-    struct trace_follow *follower;
-    must(trace_follow_open(path, &follower));
+    struct trace_follower *follower;
+    must(open_follower(path, &follower));
     return follower;
 }
 
-static bool poll_trace(struct trace_follow *follow)
+static bool poll_trace(struct trace_follower *follower)
 {
     bool changed;
-    must(trace_follow_poll(follow, &changed));
-    const struct trace *trace = trace_follow_trace(follow);
+    must(poll_follower(follower, &changed));
+    const struct trace *trace = followed_trace(follower);
     assert_int_equal(trace->n_records + trace->n_unfinished + trace->n_lost, trace->header.head);
     for (size_t i = 1; i < trace->n_records; i++)
         assert_at_most(trace->records[i - 1].start, trace->records[i].start);
@@ -80,54 +80,54 @@ TEST(polls_add_up_to_the_trace)
 {
     enum { N = 3000, LATE = 7 };
     const char *path = temp_path("grows.trace");
-    struct trace_writer *writer = trace_create(path, &tables, N);
-    struct trace_follow *follower = follow(path);
-    const struct trace *trace = trace_follow_trace(follower);
+    struct trace_writer *writer = open_trace_writer(path, &tables, N);
+    struct trace_follower *follower = must_open_follower(path);
+    const struct trace *trace = followed_trace(follower);
     uint64_t number[N];
     for (uint32_t i = 0; i < N; i++) { /* each ends LATE records later, starts within a few of its neighbours */
         struct random4 random4 = random_words(1, STREAM_TEST, 0, i);
-        number[i] = trace_begin(writer, i / N_TASKS + 1, i % N_TASKS, i);
+        number[i] = begin_trace_record(writer, i / N_TASKS + 1, i % N_TASKS, i);
         if (i >= LATE)
-            trace_end(writer, number[i - LATE], 10 * i + random4.word[0] % 50, 10 * i + 60, 0);
+            end_trace_record(writer, number[i - LATE], 10 * i + random4.word[0] % 50, 10 * i + 60, 0);
         if (random4.word[1] % 5)
             continue;
         assert_true(poll_trace(follower));
         assert_int_equal(trace->n_records, i < LATE ? 0 : i + 1 - LATE);
     }
     for (uint32_t i = N - LATE; i < N; i++)
-        trace_end(writer, number[i], 10 * N, 10 * N + 1, 0);
+        end_trace_record(writer, number[i], 10 * N, 10 * N + 1, 0);
     close_trace_writer(writer);
     assert_true(poll_trace(follower));
     assert_false(poll_trace(follower));
-    struct trace *whole = trace_open(path);
+    struct trace *whole = read_trace(path);
     assert_int_equal(whole->n_records, N);
     assert_int_equal(trace->n_records, N);
     assert_memory_equal(whole->records, trace->records, N * sizeof *whole->records);
     assert_int_equal(trace->whole_step, whole->whole_step);
-    assert_int_equal(trace_follow_life(follower), LIFE_CLOSED);
+    assert_int_equal(trainer_life(follower), LIFE_CLOSED);
     free_trace(whole);
-    trace_follow_close(follower);
+    close_follower(follower);
 }
 
 TEST(a_lapped_reader_counts_its_losses)
 {
     const char *path = temp_path("lapped.trace");
-    struct trace_writer *writer = trace_create(path, &tables, 8);
-    struct trace_follow *follower = follow(path);
-    const struct trace *trace = trace_follow_trace(follower);
-    uint64_t stuck = trace_begin(writer, 1, LOAD, 1);
+    struct trace_writer *writer = open_trace_writer(path, &tables, 8);
+    struct trace_follower *follower = must_open_follower(path);
+    const struct trace *trace = followed_trace(follower);
+    uint64_t stuck = begin_trace_record(writer, 1, LOAD, 1);
     poll_trace(follower);
     assert_int_equal(trace->n_unfinished, 1);
     for (uint32_t i = 0; i < 100; i++)
-        trace_end(writer, trace_begin(writer, i + 1, WORK, i), 10 * i, 10 * i + 5, 0);
-    trace_end(writer, stuck, 5, 6, 0); /* too late: its slot is another record's */
+        end_trace_record(writer, begin_trace_record(writer, i + 1, WORK, i), 10 * i, 10 * i + 5, 0);
+    end_trace_record(writer, stuck, 5, 6, 0); /* too late: its slot is another record's */
     poll_trace(follower);
     assert_int_equal(trace->n_records, 8);
     assert_int_equal(trace->n_unfinished, 0);
     assert_int_equal(trace->n_lost, 93);          /* the ring has room for 8 of 101 records */
     assert_int_equal(trace->records[0].step, 93); /* the last 8 of 100 steps */
     close_trace_writer(writer);
-    trace_follow_close(follower);
+    close_follower(follower);
 }
 
 static atomic_bool stop;
@@ -136,24 +136,24 @@ static atomic_bool stop;
 static void *write_until_stopped(void *writer)
 {
     for (uint64_t i = 0; !stop; i++)
-        trace_end(writer, trace_begin(writer, (uint32_t)i + 1, (uint32_t)(i % N_TASKS), 10 * i), 10 * i + 3, 10 * i + 7,
-                  0);
+        end_trace_record(writer, begin_trace_record(writer, (uint32_t)i + 1, (uint32_t)(i % N_TASKS), 10 * i),
+                         10 * i + 3, 10 * i + 7, 0);
     return NULL;
 }
 
 LONG_TEST(a_ring_that_is_overwritten_gives_no_torn_record)
 {
     const char *path = temp_path("fast.trace");
-    struct trace_writer *writer = trace_create(path, &tables, 5);
-    struct trace_follow *followed = follow(path);
-    const struct trace *trace = trace_follow_trace(followed);
+    struct trace_writer *writer = open_trace_writer(path, &tables, 5);
+    struct trace_follower *followed = must_open_follower(path);
+    const struct trace *trace = followed_trace(followed);
     pthread_t thread;
     stop = false;
     assert_int_equal(pthread_create(&thread, NULL, write_until_stopped, writer), 0);
     for (int polls = 0; polls < 5000 || trace->n_records < 1000; polls++) {
         bool changed;
         size_t checked = trace->n_records;
-        must(trace_follow_poll(followed, &changed));
+        must(poll_follower(followed, &changed));
         assert_int_equal(trace->n_records + trace->n_unfinished + trace->n_lost, trace->header.head);
         for (size_t i = checked - MIN(checked, 100); i < trace->n_records; i++) {
             const struct trace_record *record = &trace->records[i];
@@ -167,28 +167,28 @@ LONG_TEST(a_ring_that_is_overwritten_gives_no_torn_record)
     stop = true;
     pthread_join(thread, NULL);
     close_trace_writer(writer);
-    trace_follow_close(followed);
+    close_follower(followed);
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static void expect_poll_problem(struct trace_follow *follow, const char *part)
+static void expect_poll_problem(struct trace_follower *follower, const char *part)
 {
     bool changed;
-    size_t before = trace_follow_trace(follow)->n_records;
-    struct problem *problem = trace_follow_poll(follow, &changed);
+    size_t before = followed_trace(follower)->n_records;
+    struct problem *problem = poll_follower(follower, &changed);
     assert_non_null(problem);
     if (!strstr(problem->sentence, part))
         test_failed("expected \"%s\" in: %s\n", part, problem->sentence);
-    assert_int_equal(trace_follow_trace(follow)->n_records, before);
+    assert_int_equal(followed_trace(follower)->n_records, before);
     free(problem);
 }
 
 static struct trace_writer *write_three(const char *path)
 {
-    struct trace_writer *writer = trace_create(path, &tables, 100);
+    struct trace_writer *writer = open_trace_writer(path, &tables, 100);
     for (uint32_t i = 0; i < 3; i++)
-        trace_end(writer, trace_begin(writer, 1, i, i), 10 * i, 10 * i + 5, 0);
+        end_trace_record(writer, begin_trace_record(writer, 1, i, i), 10 * i, 10 * i + 5, 0);
     return writer;
 }
 
@@ -196,13 +196,13 @@ TEST(a_file_that_is_cut_or_changed_under_the_reader_is_a_problem)
 {
     const char *path = temp_path("cut.trace");
     struct trace_writer *writer = write_three(path);
-    struct trace_follow *followed = follow(path);
+    struct trace_follower *followed = must_open_follower(path);
     uint32_t one = 1, many = 99;
     uint64_t absurd = (uint64_t)1 << 60;
     int fd = open(path, O_RDWR);
-    trace_begin(writer, 2, LOAD, 50);
-    assert_int_equal(
-        pwrite(fd, &many, sizeof many, (off_t)trace_follow_trace(followed)->header.records_at + 3 * 40 + 4), 4);
+    begin_trace_record(writer, 2, LOAD, 50);
+    assert_int_equal(pwrite(fd, &many, sizeof many, (off_t)followed_trace(followed)->header.records_at + 3 * 40 + 4),
+                     4);
     expect_poll_problem(followed, "record 3 is impossible");
     close_trace_writer(writer);
     assert_int_equal(pwrite(fd, &absurd, sizeof absurd, TRACE_LIVE), 8);
@@ -212,7 +212,7 @@ TEST(a_file_that_is_cut_or_changed_under_the_reader_is_a_problem)
     assert_int_equal(ftruncate(fd, 700), 0);
     expect_poll_problem(followed, "shorter");
     close(fd);
-    trace_follow_close(followed);
+    close_follower(followed);
 }
 
 /* ---- the trainer ------------------------------------------------------------------------------------------------- */
@@ -227,11 +227,11 @@ static pid_t fork_mortal(void)
 }
 
 /* Poll until it is so, up to a minute. */
-static bool becomes(struct trace_follow *follow, enum trace_life life)
+static bool becomes(struct trace_follower *follower, enum trace_life life)
 {
     for (uint64_t until = now_ns() + 60000000000; now_ns() < until; usleep(2000)) {
-        poll_trace(follow);
-        if (trace_follow_life(follow) == life)
+        poll_trace(follower);
+        if (trainer_life(follower) == life)
             return true;
     }
     return false;
@@ -244,37 +244,37 @@ TEST(a_stopped_trainer_shows_what_runs)
     pid_t child = fork_mortal();
     if (child == 0) {
         struct trace_writer *writer = write_three(path);
-        trace_begin(writer, 2, LOAD, 30);
-        trace_begin(writer, 2, WORK, 31);
+        begin_trace_record(writer, 2, LOAD, 30);
+        begin_trace_record(writer, 2, WORK, 31);
         raise(SIGSTOP);
         for (;;)
             pause();
     }
     while (access(path, R_OK) != 0)
         usleep(1000);
-    struct trace_follow *followed = follow(path);
+    struct trace_follower *followed = must_open_follower(path);
     assert_true(becomes(followed, LIFE_STOPPED));
     poll_trace(followed); /* the last records may have come after the poll before */
-    assert_true(trace_running(trace_follow_trace(followed), 1, &running));
+    assert_true(find_running_task(followed_trace(followed), 1, &running));
     assert_int_equal(running.record->task, LOAD);
     assert_false(running.waits);
     assert_int_equal(running.since, 30);
-    assert_true(trace_running(trace_follow_trace(followed), 0, &running));
+    assert_true(find_running_task(followed_trace(followed), 0, &running));
     assert_true(running.waits); /* for load */
     kill(child, SIGCONT);
     assert_true(becomes(followed, LIFE_RUNS));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     assert_true(becomes(followed, LIFE_GONE));
-    assert_false(trace_can_request(followed));
-    trace_follow_close(followed);
+    assert_false(can_request(followed));
+    close_follower(followed);
 }
 
-static void ask(struct trace_follow *follow, bool hold, uint64_t more_tasks, uint64_t more_steps)
+static void ask(struct trace_follower *follower, bool hold, uint64_t more_tasks, uint64_t more_steps)
 {
-    const struct trace_control *now = trace_current_request(follow);
-    trace_send_request(follow, (struct trace_control){
-                                   .pause = hold, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
+    const struct trace_control *now = current_request(follower);
+    send_request(follower, (struct trace_control){
+                               .pause = hold, .tasks = now->tasks + more_tasks, .steps = now->steps + more_steps});
 }
 
 static pid_t start_training(const char *trace, const char *log, const char *more)
@@ -299,19 +299,19 @@ static int exit_code(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static uint64_t poll_for_head(struct trace_follow *follow)
+static uint64_t poll_for_head(struct trace_follower *follower)
 {
-    poll_trace(follow);
-    return trace_follow_trace(follow)->header.head;
+    poll_trace(follower);
+    return followed_trace(follower)->header.head;
 }
 
 /* Until the trainer, paused, has begun `head` records; then a while longer, in which there must be no more. */
-static void expect_head(struct trace_follow *follow, uint64_t head)
+static void expect_head(struct trace_follower *follower, uint64_t head)
 {
-    for (int i = 0; i < 10000 && (poll_for_head(follow) < head || trace_follow_life(follow) != LIFE_PAUSED); i++)
+    for (int i = 0; i < 10000 && (poll_for_head(follower) < head || trainer_life(follower) != LIFE_PAUSED); i++)
         usleep(1000);
     usleep(20000);
-    assert_int_equal(poll_for_head(follow), head);
+    assert_int_equal(poll_for_head(follower), head);
 }
 
 /* Pauses come one after another, nothing runs in them, and what comes after one was queued then. */
@@ -334,7 +334,7 @@ static void expect_pauses(const struct trace *trace, size_t least)
 /* The trace that `yard trace` reads is as long as the run. */
 static void expect_cut(const char *path, const struct trace *trace)
 {
-    struct trace *cut = trace_open_modelled(path);
+    struct trace *cut = read_modelled_trace(path);
     const struct pause *last = &trace->pauses[trace->n_pauses - 1];
     uint64_t ended = 0, cut_ended = 0;
     for (size_t i = 0; i < trace->n_records; i++) {
@@ -353,8 +353,8 @@ static void step_through(const char *more)
     char *path = temp_path("stepped.trace"), *log = temp_path("stepped.jsonl");
     unlink(path);
     pid_t child = start_training(path, log, more);
-    struct trace_follow *follower = follow(path);
-    const struct trace *trace = trace_follow_trace(follower);
+    struct trace_follower *follower = must_open_follower(path);
+    const struct trace *trace = followed_trace(follower);
     ask(follower, true, 0, 0);
     assert_true(becomes(follower, LIFE_PAUSED));
     uint64_t head = poll_for_head(follower);
@@ -374,10 +374,10 @@ static void step_through(const char *more)
     ask(follower, false, 0, 0);
     assert_true(becomes(follower, LIFE_CLOSED));
     assert_int_equal(exit_code(child), 0);
-    assert_false(trace_can_request(follower));
+    assert_false(can_request(follower));
     expect_pauses(trace, 4); /* one after each that was granted; one before them, unless nothing had run */
     expect_cut(path, trace);
-    trace_follow_close(follower);
+    close_follower(follower);
 }
 
 TEST(a_paused_run_does_one_task_or_one_step) { step_through(NULL); }
@@ -393,14 +393,14 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
     if (viewer == 0) {
         while (access(trace, R_OK) != 0)
             usleep(1000);
-        struct trace_follow *follower = follow(trace);
+        struct trace_follower *follower = must_open_follower(trace);
         bool changed;
         ask(follower, true, 0, 0);
         for (;; usleep(10000))
-            free(trace_follow_poll(follower, &changed));
+            free(poll_follower(follower, &changed));
     }
     pid_t trainer = start_training(trace, log, NULL);
-    struct trace_follow *follower = follow(trace);
+    struct trace_follower *follower = must_open_follower(trace);
     assert_true(becomes(follower, LIFE_PAUSED));
     uint64_t head = poll_for_head(follower);
     for (int i = 0; i < 100; i++) {
@@ -412,7 +412,7 @@ LONG_TEST(a_killed_viewer_lets_the_trainer_go)
     assert_true(becomes(follower, LIFE_CLOSED));
     assert_above(poll_for_head(follower), head);
     assert_int_equal(exit_code(trainer), 0);
-    trace_follow_close(follower);
+    close_follower(follower);
 }
 
 /* Words that no viewer would write. */

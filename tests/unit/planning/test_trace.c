@@ -1,9 +1,9 @@
 /* test_trace.c - trace files: whole, cut or damaged; and mistakes in the use of `yard trace`.
  *
- * It tests read.c, write.c and record.c of src/planning/trace.  It checks that what is written can be read, that the
- * file of a killed trainer opens without its unfinished step, and that reading stays inside the file and ends with a
- * sentence, whatever the bytes are.  It catches a record that is lost, a length that is believed, and a text that
- * reaches the terminal unchanged.
+ * It tests read.c, write.c, record.c and near.h of src/planning/trace.  It checks that what is written can be read,
+ * that the file of a killed trainer opens without its unfinished step, and that reading stays inside the file and ends
+ * with a sentence, whatever the bytes are.  It catches a record that is lost, a length that is believed, a text that
+ * reaches the terminal unchanged, and a search that ends beside its place.
  *
  * To see it fail: in read.c, let clean_text() leave texts as they are: no make_printable().
  *
@@ -11,6 +11,7 @@
  * example's summary, and test_trace_chrome.c its JSON for Chrome.
  */
 #include "planning/trace/follow.h"
+#include "planning/trace/near.h"
 #include "tests/support/child.h"
 #include "tests/support/support_trace.h"
 #include "trainer/cmd/cmd.h"
@@ -28,7 +29,7 @@ TEST(what_is_written_is_read)
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     assert_int_equal(trace->n_records, COUNT(example_runs));
     assert_int_equal(trace->n_unfinished + trace->n_lost, 0);
     assert_int_equal((uint64_t)st.st_size,
@@ -48,11 +49,11 @@ TEST(what_is_written_is_read)
 TEST(impossible_ends_are_mended)
 {
     const char *path = temp_path("mended.trace");
-    struct trace_writer *writer = trace_create(path, &example_trace, 4);
-    trace_end(writer, trace_begin(writer, 1, LOAD, 0), 0, 0, 0);
-    trace_end(writer, trace_begin(writer, 1, FWD0, 0), 90, 70, 0);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 4);
+    end_trace_record(writer, begin_trace_record(writer, 1, LOAD, 0), 0, 0, 0);
+    end_trace_record(writer, begin_trace_record(writer, 1, FWD0, 0), 90, 70, 0);
     close_trace_writer(writer);
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     assert_int_equal(trace->n_records, 2);
     assert_int_equal(trace->records[0].end, 1);
     assert_int_equal(trace->records[0].flags, 0);
@@ -64,10 +65,10 @@ TEST(impossible_ends_are_mended)
 
 static void write_and_die(void *path)
 {
-    struct trace_writer *writer = trace_create(path, &example_trace, 100);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 100);
     for (size_t i = 0; i < 7; i++) /* step 1 and most of step 2 */
         put_run(writer, &example_runs[i], 0, 1);
-    trace_begin(writer, 2, ADAMW, in_ns(555));
+    begin_trace_record(writer, 2, ADAMW, in_ns(555));
     kill(getpid(), SIGKILL);
 }
 
@@ -75,14 +76,14 @@ TEST(a_file_of_a_killed_writer_opens)
 {
     const char *path = temp_path("killed.trace");
     assert_int_equal(run_child(write_and_die, (void *)path).signal, SIGKILL);
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     assert_int_equal(trace->header.closed_ns, 0);
     assert_int_equal(trace->n_records, 7);
     assert_int_equal(trace->n_unfinished, 1);
     assert_int_equal(trace->unfinished[0].task, ADAMW);
     assert_int_equal(trace->unfinished[0].queued, in_ns(555));
     assert_int_equal(trace->whole_step, 1);
-    struct trace_steps steps = trace_steps_of(trace, 0);
+    struct trace_steps steps = steps_of_list(trace, 0);
     assert_int_equal(steps.n, 2);
     assert_int_equal(steps.counted, 1); /* step 2 is not whole: only the warm-up is left */
     assert_int_equal(steps.items[steps.first].step, 1);
@@ -94,13 +95,13 @@ TEST(a_file_of_a_killed_writer_opens)
 TEST(an_unfinished_step_is_not_whole)
 {
     const char *path = temp_path("unfinished.trace");
-    struct trace_writer *writer = trace_create(path, &example_trace, 100);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 100);
     for (size_t i = 0; i < 14; i++)
         put_run(writer, &example_runs[i], 0, 1);
-    trace_begin(writer, 3, EVAL, in_ns(900));
+    begin_trace_record(writer, 3, EVAL, in_ns(900));
     put_run(writer, &example_runs[14], 0, 1);
     close_trace_writer(writer);
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     assert_int_equal(trace->steps[0].items[trace->steps[0].n - 1].step, 4);
     assert_int_equal(trace->whole_step, 2);
     free_trace(trace);
@@ -109,20 +110,20 @@ TEST(an_unfinished_step_is_not_whole)
 /* The writer goes on, whatever is taken from the file and when, and says so once; what was taken stays away. */
 static void write_while_cut(void *path)
 {
-    struct trace_writer *writer = trace_create(path, &example_trace, 10000);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 10000);
     for (uint32_t i = 0; i < 4000; i++) {
         if (i == 1000 || i == 2000)
             assert_int_equal(truncate(path, i == 1000 ? 8192 : 0), 0);
-        trace_end(writer, trace_begin(writer, i + 1, LOAD, i), i, i + 1, 0);
-        trace_alive(writer, 0);
-        assert_false(trace_request_in_file(writer)->pause);
+        end_trace_record(writer, begin_trace_record(writer, i + 1, LOAD, i), i, i + 1, 0);
+        show_trainer_alive(writer, 0);
+        assert_false(request_in_file(writer)->pause);
     }
     close_trace_writer(writer);
 }
 
 static void cut_at_the_end(void *path)
 {
-    struct trace_writer *writer = trace_create(path, &example_trace, 4);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 4);
     assert_int_equal(truncate(path, 0), 0);
     close_trace_writer(writer);
 }
@@ -142,7 +143,7 @@ TEST(a_cut_trace_is_warned_of_once)
     }
 }
 
-static void create_at(void *path) { close_trace_writer(trace_create(path, &example_trace, 4)); }
+static void create_at(void *path) { close_trace_writer(open_trace_writer(path, &example_trace, 4)); }
 
 TEST(only_plain_files_are_replaced)
 {
@@ -164,7 +165,7 @@ TEST(only_plain_files_are_replaced)
 /* No other run replaces a trace until it is closed. */
 static void replace_trace(void *path)
 {
-    struct trace_writer *writer = trace_create(path, &example_trace, 4);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 4);
     expect_refusal(create_at, path, EXIT_USAGE, "another run is writing there");
     close_trace_writer(writer);
     create_at(path); /* now that it is closed it may be replaced */
@@ -177,7 +178,7 @@ TEST(a_trace_has_one_writer)
     replace_trace(path);
     replace_trace(path); /* a file of that name was there */
     assert_int_equal(stat(path, &before), 0);
-    struct trace_writer *writer = trace_create(path, &example_trace, 4);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 4);
     assert_int_equal(stat(path, &after), 0);
     assert_int_not_equal(before.st_ino, after.st_ino); /* readers of the old file keep it */
     close_trace_writer(writer);
@@ -255,7 +256,7 @@ static struct damage endless_text(uint64_t at, size_t size) { return (struct dam
 
 TEST(damaged_files_are_refused)
 {
-    struct trace *trace = trace_open(make_example("layout.trace"));
+    struct trace *trace = read_trace(make_example("layout.trace"));
     const struct trace_header *header = &trace->header;
     const struct damage damage[] = {
         {HEADER(magic), 1, 'X'},
@@ -325,7 +326,7 @@ TEST(a_number_of_records_whose_bytes_wrap_is_refused)
 /* Whatever a byte says, the answer is a result or a sentence; times and names may be anything. */
 TEST(random_damage_never_crashes)
 {
-    struct trace *trace = trace_open(make_example("layout.trace"));
+    struct trace *trace = read_trace(make_example("layout.trace"));
     size_t n = trace->header.records_at + trace->n_records * sizeof *trace->records;
     free_trace(trace);
     for (uint32_t i = 0; i < 300; i++) {
@@ -349,9 +350,37 @@ TEST(random_damage_never_crashes)
 
 TEST(texts_cannot_reach_the_terminal)
 {
-    struct trace *trace = trace_open(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
+    struct trace *trace = read_trace(patched("escape.trace", HEADER(model), "\033[31m\xff", 6));
     assert_string_equal(trace->header.model, "?[31m?e");
     free_trace(trace);
+}
+
+/* ---- searching --------------------------------------------------------------------------------------------------- */
+
+static bool is_smaller(const void *item, const void *key)
+{
+    const int *a = item;
+    const int *b = key;
+    return *a < *b;
+}
+
+/* In 0, 2, 4 ... a search finds the place that a walk finds, from wherever it begins at or before that place; one that
+ * begins after the end stays there. */
+TEST(a_place_is_found_from_any_place_before_it)
+{
+    enum { MOST = 40 };
+    int items[MOST];
+    for (int i = 0; i < MOST; i++)
+        items[i] = 2 * i;
+    for (size_t n = 0; n <= MOST; n++)
+        for (int key = -1; key <= 2 * (int)n; key++) {
+            size_t place = 0;
+            while (place < n && items[place] < key)
+                place++;
+            for (size_t from = 0; from <= place; from++)
+                assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
+            assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);
+        }
 }
 
 /* ---- usage ------------------------------------------------------------------------------------------------------- */
@@ -370,9 +399,9 @@ TEST(a_bad_trace_is_a_problem)
 {
     size_t before = open_files();
     for (int i = 0; i < 3; i++) {
-        struct trace_follow *follower;
+        struct trace_follower *follower;
         struct problem *problem =
-            trace_follow_open(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &follower);
+            open_follower(patched("bad.trace", HEADER(n_lanes), &(uint32_t){99999}, 4), &follower);
         assert_non_null(problem);
         assert_null(follower);
         assert_int_equal(problem->code, EXIT_FAILED);

@@ -24,15 +24,16 @@
 static const char *make_untidy(void)
 {
     const char *path = temp_path("untidy.trace");
-    struct trace_writer *writer = trace_create(path, &example_trace, 100);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 100);
     for (size_t i = 0; i < COUNT(example_runs); i++)
         put_run(writer, &example_runs[i], 0, 1);
-    trace_end(writer, trace_begin(writer, 5, LOAD, 0), in_ns(2000), in_ns(2100), 0);
-    trace_end(writer, trace_begin(writer, 5, FWD0, 0), in_ns(2100) - 5, in_ns(2200), 0);
-    trace_end(writer, trace_begin(writer, 5, FWD1, 0), in_ns(2200) - 3, in_ns(2300) + 1, TRACE_APPROXIMATE);
-    trace_end(writer, trace_begin(writer, 5, ADAMW, 0), in_ns(2200) - 2, in_ns(2400), 0);
-    trace_end(writer, trace_begin(writer, 6, LOAD, 0), in_ns(2500), in_ns(2500), 0);
-    trace_end(writer, trace_begin(writer, 6, FWD0, 0), in_ns(2500), in_ns(2600), 0);
+    end_trace_record(writer, begin_trace_record(writer, 5, LOAD, 0), in_ns(2000), in_ns(2100), 0);
+    end_trace_record(writer, begin_trace_record(writer, 5, FWD0, 0), in_ns(2100) - 5, in_ns(2200), 0);
+    end_trace_record(writer, begin_trace_record(writer, 5, FWD1, 0), in_ns(2200) - 3, in_ns(2300) + 1,
+                     TRACE_APPROXIMATE);
+    end_trace_record(writer, begin_trace_record(writer, 5, ADAMW, 0), in_ns(2200) - 2, in_ns(2400), 0);
+    end_trace_record(writer, begin_trace_record(writer, 6, LOAD, 0), in_ns(2500), in_ns(2500), 0);
+    end_trace_record(writer, begin_trace_record(writer, 6, FWD0, 0), in_ns(2500), in_ns(2600), 0);
     close_trace_writer(writer);
     return path;
 }
@@ -50,9 +51,11 @@ struct flow {
     bool finish;
 };
 
+enum { MOST_EVENTS = 100 };
+
 struct events {
-    struct x_event x[100];
-    struct flow flow[100];
+    struct x_event x[MOST_EVENTS];
+    struct flow flow[MOST_EVENTS];
     size_t n_x, n_flow;
 };
 
@@ -60,6 +63,33 @@ struct events {
 static int64_t ns_of(const json_t *event, const char *key)
 {
     return llround(1000 * json_number_value(json_object_get(event, key)));
+}
+
+static void take_slice(struct events *events, const json_t *event)
+{
+    const json_t *args = json_object_get(event, "args");
+    int64_t start = ns_of(event, "ts");
+    assert_int_equal(events->n_flow, 0); /* an arrow needs its slice before it */
+    assert_below(events->n_x, MOST_EVENTS);
+    events->x[events->n_x++] = (struct x_event){.start = start,
+                                                .end = start + ns_of(event, "dur"),
+                                                .lane = json_integer_value(json_object_get(event, "tid")),
+                                                .name = json_string_value(json_object_get(event, "name")),
+                                                .step = json_integer_value(json_object_get(args, "step"))};
+}
+
+/* Takes one of an arrow's two ends. */
+static void take_flow(struct events *events, const json_t *event, bool finish)
+{
+    if (finish)
+        assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
+    else
+        assert_null(json_object_get(event, "bp")); /* the key is left out, and not null */
+    assert_below(events->n_flow, MOST_EVENTS);
+    events->flow[events->n_flow++] = (struct flow){.id = json_integer_value(json_object_get(event, "id")),
+                                                   .lane = json_integer_value(json_object_get(event, "tid")),
+                                                   .at = ns_of(event, "ts"),
+                                                   .finish = finish};
 }
 
 static struct events collect(const json_t *root)
@@ -71,25 +101,13 @@ static struct events collect(const json_t *root)
     json_array_foreach(json_object_get(root, "traceEvents"), i, event)
     {
         const char *ph = json_string_value(json_object_get(event, "ph"));
-        json_int_t lane = json_integer_value(json_object_get(event, "tid"));
-        int64_t at = ns_of(event, "ts");
         const json_t *args = json_object_get(event, "args");
-        assert_above(lane, 0);
+        assert_above(json_integer_value(json_object_get(event, "tid")), 0);
         assert_above(json_integer_value(json_object_get(event, "pid")), 0);
         if (ph[0] == 'X') {
-            assert_int_equal(events.n_flow, 0); /* an arrow needs its slice before it */
-            events.x[events.n_x++] = (struct x_event){.start = at,
-                                                      .end = at + ns_of(event, "dur"),
-                                                      .lane = lane,
-                                                      .name = json_string_value(json_object_get(event, "name")),
-                                                      .step = json_integer_value(json_object_get(args, "step"))};
+            take_slice(&events, event);
         } else if (ph[0] == 's' || ph[0] == 'f') {
-            if (ph[0] == 'f')
-                assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
-            else
-                assert_null(json_object_get(event, "bp")); /* the key is left out, and not null */
-            events.flow[events.n_flow++] = (struct flow){
-                .id = json_integer_value(json_object_get(event, "id")), .lane = lane, .at = at, .finish = ph[0] == 'f'};
+            take_flow(&events, event, ph[0] == 'f');
         } else if (ph[0] == 'C') {
             assert_string_equal(json_string_value(json_object_get(event, "name")), "memory");
         } else {
@@ -309,10 +327,10 @@ TEST(chrome_keeps_nanoseconds)
 {
     const char *path = temp_path("long.trace");
     uint64_t day = 86400ull * 1000000000;
-    struct trace_writer *writer = trace_create(path, &example_trace, 100);
-    trace_end(writer, trace_begin(writer, 1, LOAD, 0), 1, 4, 0);
+    struct trace_writer *writer = open_trace_writer(path, &example_trace, 100);
+    end_trace_record(writer, begin_trace_record(writer, 1, LOAD, 0), 1, 4, 0);
     for (uint64_t i = 0; i < 90; i++)
-        trace_end(writer, trace_begin(writer, 2, LOAD, 0), day + 3 * i, day + 3 * i + 3, 0);
+        end_trace_record(writer, begin_trace_record(writer, 2, LOAD, 0), day + 3 * i, day + 3 * i + 3, 0);
     close_trace_writer(writer);
     json_t *root = exported(path, temp_path("long.json.gz"), "1:2");
     struct events events = collect(root);

@@ -108,12 +108,12 @@ TEST(approximate_times_are_called_so)
 {
     for (size_t approximate = 0; approximate <= COUNT(example_runs); approximate++) {
         const char *path = temp_path("approximate.trace");
-        struct trace_writer *writer = trace_create(path, &example_trace, COUNT(example_runs));
+        struct trace_writer *writer = open_trace_writer(path, &example_trace, COUNT(example_runs));
         for (size_t i = 0; i < COUNT(example_runs); i++) {
             uint64_t number =
-                trace_begin(writer, example_runs[i].step, example_runs[i].task, in_ns(example_runs[i].queued));
-            trace_end(writer, number, in_ns(example_runs[i].start), in_ns(example_runs[i].end),
-                      i < approximate ? TRACE_APPROXIMATE : 0);
+                begin_trace_record(writer, example_runs[i].step, example_runs[i].task, in_ns(example_runs[i].queued));
+            end_trace_record(writer, number, in_ns(example_runs[i].start), in_ns(example_runs[i].end),
+                             i < approximate ? TRACE_APPROXIMATE : 0);
         }
         close_trace_writer(writer);
         char *text = run_for_output(COMMAND("summary", (char *)path), 0),
@@ -170,10 +170,10 @@ TEST(critical_path_follows_lanes)
 
 static void check_hops(const char *file)
 {
-    struct trace *trace = trace_open(file);
-    struct trace_steps steps = trace_steps_of(trace, 0);
+    struct trace *trace = read_trace(file);
+    struct trace_steps steps = steps_of_list(trace, 0);
     for (size_t step = 0; step < steps.n; step++) {
-        struct trace_path path = trace_critical_path(trace, &steps, step);
+        struct trace_path path = find_critical_path(trace, &steps, step);
         uint64_t to = path.end;
         for (size_t i = 0; i < path.n; i++) {
             assert_int_equal(path.hops[i].end, to);
@@ -208,7 +208,7 @@ static const char *make_paced(const char *name)
     paced.header.kind = TRACE_PACED;
     paced.header.pace_scale = 0.5;
     const char *path = temp_path(name);
-    struct trace_writer *writer = trace_create(path, &paced, COUNT(example_runs));
+    struct trace_writer *writer = open_trace_writer(path, &paced, COUNT(example_runs));
     uint64_t zero = 5000000000;
     for (size_t i = 0; i < COUNT(example_runs); i++)
         put_run(writer, &example_runs[i], zero, 2);

@@ -370,7 +370,7 @@ TEST(a_trace_has_the_iterations_that_were_stored)
     struct ran ran = expect_yard(
         EXIT_OK, "", "train " TINY "--steps 12 --sample-tokens 0 --val-batches 1 --snapshot %s --trace %s --log %s",
         file, path, log);
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     int commits[13] = {0}, copies[13] = {0}, persists[13] = {0}, stored = 0;
     for (size_t i = 0; i < trace->n_records; i++) {
         const char *name = trace->tasks[trace->records[i].task].name;

@@ -74,7 +74,7 @@ TEST(steps_are_timed_on_the_device)
                     "train --model tiny --steps %d --val-share 0 --sample-tokens 0 --log '%s' --trace '%s' %s", STEPS,
                     log, path, modes[m]);
         json_t *lines = read_log(log);
-        struct trace *trace = trace_open(path);
+        struct trace *trace = read_trace(path);
         double *ends = device_ends(trace, STEPS);
         assert_non_null(strstr(trace->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
         for (uint32_t i = 2; i <= STEPS; i++) {

@@ -64,23 +64,23 @@ static enum exit_code follow(int n, char **words)
 {
     (void)n;
     const char *path = FOLDER "followed.trace";
-    struct trace_follow *follower;
+    struct trace_follower *follower;
     bool changed;
     struct trace_running_task running;
     copy_file(FOLDER "seed.trace", path);
-    must(trace_follow_open(path, &follower));
-    const struct trace *trace = trace_follow_trace(follower);
+    must(open_follower(path, &follower));
+    const struct trace *trace = followed_trace(follower);
     copy_file(words[0], path);
-    struct problem *problem = trace_follow_poll(follower, &changed);
-    free(trace_follow_poll(follower, &changed));
+    struct problem *problem = poll_follower(follower, &changed);
+    free(poll_follower(follower, &changed));
     for (uint32_t i = 0; i < trace->header.n_lanes; i++)
-        trace_running(trace, i, &running);
+        find_running_task(trace, i, &running);
     for (uint32_t i = 0; i < trace->header.n_devices; i++) {
         const struct trace_tensor **tensors;
-        trace_alive_at(trace, i, trace_peak(&trace->memory_use[i]), &tensors);
+        tensors_alive_at(trace, i, most_bytes_held(&trace->memory_use[i]), &tensors);
         free(tensors);
     }
-    trace_follow_close(follower);
+    close_follower(follower);
     must(problem);
     return EXIT_OK;
 }

@@ -267,7 +267,7 @@ TEST(a_paced_trace_has_the_tasks_and_times_of_the_simulation)
     const char *simulation = temp_path("sim.trace");
     expect_yard(EXIT_OK, "", TRAIN " --pace %s --trace %s", hardware, paced);
     expect_yard(EXIT_OK, "", "plan " TINY " --hardware %s --simulate --trace %s", hardware, simulation);
-    struct trace *trace = trace_open(paced);
+    struct trace *trace = read_trace(paced);
     assert_int_equal(trace->header.kind, TRACE_PACED);
     free_trace(trace);
     expect_yard(EXIT_OK, "trace    paced", "trace summary %s", paced);
@@ -302,12 +302,12 @@ TEST(a_simulation_is_the_same_as_data_and_as_a_trace)
     assert_close(number_at(simulation, "tasks.scaled"), 0, 0);
     assert_string_equal(text_at(simulation, "kind"), "simulated");
     assert_string_equal(text_at(yard_json("trace summary %s --json", file), "kind"), "simulated");
-    struct trace *trace = trace_open(file);
-    struct trace_steps steps = trace_steps_of(trace, 0);
+    struct trace *trace = read_trace(file);
+    struct trace_steps steps = steps_of_list(trace, 0);
     assert_at_least(steps.n, 3); /* as many as it took until the times repeat */
     uint64_t last = steps.items[steps.n - 1].end - steps.items[steps.n - 2].end;
-    assert_close(1e-6 * (double)last, ms, 1e-5);            /* whole nanoseconds */
-    assert_close(1e-6 * trace_period_ns(&steps), ms, 1e-5); /* what `yard trace summary` prints */
+    assert_close(1e-6 * (double)last, ms, 1e-5);             /* whole nanoseconds */
+    assert_close(1e-6 * median_period_ns(&steps), ms, 1e-5); /* what `yard trace summary` prints */
     free_trace(trace);
 }
 
@@ -360,13 +360,13 @@ static const char *words_of(struct updates updates)
 static struct updates count_updates(const struct trace *trace)
 {
     struct updates counted = {0};
-    struct trace_steps steps = trace_steps_of(trace, 0);
+    struct trace_steps steps = steps_of_list(trace, 0);
     for (size_t i = 0; i < trace->n_records; i++) {
         const struct trace_record *record = &trace->records[i];
         const struct trace_task *task = &trace->tasks[record->task];
         const struct trace_lane *lane = &trace->lanes[task->lane];
         bool is_update = lane->kind == LANE_CPU && role_is(trace, task, "update");
-        if (!is_update || record->end == record->start || !trace_is_counted(trace, &steps, i))
+        if (!is_update || record->end == record->start || !is_counted(trace, &steps, i))
             continue;
         struct company company = company_of(trace, record);
         counted.all++;
@@ -402,7 +402,7 @@ static struct updates read_updates(const char *path)
 
 static void expect_beside(const char *path)
 {
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     struct updates counted = count_updates(trace);
     struct updates said = read_updates(path);
     bool is_same = said.all == counted.all && said.beside == counted.beside && said.none_left == counted.none_left &&
@@ -441,7 +441,7 @@ static void write_random_times(struct trace_writer *writer, uint32_t seed)
             uint64_t start = *now + random4.word[0] % 3 * (random4.word[1] % 9);
             uint64_t end = start + random4.word[2] % 5;
             *now = end;
-            trace_end(writer, trace_begin(writer, step, i, start), start + 1, end + 1, 0);
+            end_trace_record(writer, begin_trace_record(writer, step, i, start), start + 1, end + 1, 0);
         }
 }
 
@@ -471,7 +471,7 @@ static const char *write_random_trace(uint32_t seed, double pace_scale)
     const char *path = temp_path("random.trace");
     for (int i = 0; i < ROLES; i++)
         snprintf(tables.header.role[i], sizeof tables.header.role[i], "%s", role_name[i]);
-    struct trace_writer *writer = trace_create(path, &tables, TASKS * ROUNDS);
+    struct trace_writer *writer = open_trace_writer(path, &tables, TASKS * ROUNDS);
     write_random_times(writer, seed);
     close_trace_writer(writer);
     return path;
@@ -591,12 +591,12 @@ TEST(no_update_is_hidden_longer_than_it_takes)
                                  .lanes = lanes,
                                  .tasks = tasks};
     const char *path = temp_path("twice.trace");
-    struct trace_writer *writer = trace_create(path, &tables, 8);
+    struct trace_writer *writer = open_trace_writer(path, &tables, 8);
     for (uint32_t step = 1; step <= 2; step++) {
         uint64_t begin = step * 1000;
-        trace_end(writer, trace_begin(writer, step, 1, begin), begin, begin + 100, 0);
+        end_trace_record(writer, begin_trace_record(writer, step, 1, begin), begin, begin + 100, 0);
         for (int twice = 0; twice < 2; twice++)
-            trace_end(writer, trace_begin(writer, step, 0, begin), begin + 10, begin + 90, 0);
+            end_trace_record(writer, begin_trace_record(writer, step, 0, begin), begin + 10, begin + 90, 0);
     }
     close_trace_writer(writer);
     json_t *row = json_at(yard_json("trace summary %s --json", path), "cpu_updates.0");

@@ -32,9 +32,9 @@ static void expect_whole(const struct track *track)
             assert_int_equal(bars->items[i].busy, busy);
             if (i > 0)
                 assert_at_most(bars->items[i - 1].start, record->start);
-            assert_int_equal(trace_find_from(trace, record->task, record->step, 0), bars->items[i].record);
-            assert_int_equal(trace_find_before(trace, record->task, record->step, SIZE_MAX), bars->items[i].record);
-            assert_int_equal(trace_find_before(trace, record->task, record->step, bars->items[i].record), NONE);
+            assert_int_equal(find_run_from(trace, record->task, record->step, 0), bars->items[i].record);
+            assert_int_equal(find_run_before(trace, record->task, record->step, SIZE_MAX), bars->items[i].record);
+            assert_int_equal(find_run_before(trace, record->task, record->step, bars->items[i].record), NONE);
             busy += bars->items[i].end - bars->items[i].start;
         }
         taken += bars->n;
@@ -85,13 +85,14 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
         while (more > 0 && begun < STEPS * TASKS) {
             clock += 1000 + random_words(8, STREAM_TEST, 0, begun).word[0] % 5000;
             start[begun] = clock;
-            number[begun] = trace_begin(writer, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
+            number[begun] =
+                begin_trace_record(writer, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
             more--;
             begun++;
         }
         for (size_t i = late; i < begun; i++) /* what is begun ends in this round; on the last lane in the next */
             if (i < ended ? i % LANES == LANES - 1 : i % LANES != LANES - 1 || begun == STEPS * TASKS)
-                trace_end(writer, number[i], start[i], start[i] + 800, 0);
+                end_trace_record(writer, number[i], start[i], start[i] + 800, 0);
         late = ended;
         ended = begun;
         poll_view(view);
@@ -111,7 +112,7 @@ TEST(a_growing_trace_is_taken_bit_by_bit)
     }
     close_trace_writer(writer);
     poll_view(view);
-    assert_int_equal(trace_follow_life(view->tracks[0]->follow), LIFE_CLOSED);
+    assert_int_equal(trainer_life(view->tracks[0]->follower), LIFE_CLOSED);
     assert_false(is_followed(view));
     free_canvas(canvas);
     end_view(view);
@@ -127,19 +128,20 @@ TEST(a_peak_that_was_none_is_forgotten)
     uint64_t clock = 1000000, late = 0, start = 0;
     for (uint32_t step = 1; step <= 2; step++)
         for (size_t i = 0; i < TASKS; i++, clock += 1000) {
-            uint64_t number = trace_begin(writer, step, order[i], clock - 10);
+            uint64_t number = begin_trace_record(writer, step, order[i], clock - 10);
             if (step == 2 && order[i] == 8) {
                 late = number;
                 start = clock;
             } else {
-                trace_end(writer, number, clock, clock + 1000, 0);
+                end_trace_record(writer, number, clock, clock + 1000, 0);
             }
         }
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
-    assert_int_equal(trace_peak(&view->tracks[0]->trace->memory_use[0]), 1600); /* weight, x and y: 100, 1000, 500 */
-    trace_end(writer, late, start, start + 1000, 0);
+    assert_int_equal(most_bytes_held(&view->tracks[0]->trace->memory_use[0]),
+                     1600); /* weight, x and y: 100, 1000, 500 */
+    end_trace_record(writer, late, start, start + 1000, 0);
     poll_view(view);
-    assert_int_equal(trace_peak(&view->tracks[0]->trace->memory_use[0]), 1100); /* weight and x */
+    assert_int_equal(most_bytes_held(&view->tracks[0]->trace->memory_use[0]), 1100); /* weight and x */
     close_trace_writer(writer);
     end_view(view);
 }
@@ -243,19 +245,19 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
     const struct track *track = view->tracks[0];
     view->sight.asked = true;
     for (uint32_t i = 0; i < 3 * TASKS; i++) {
-        trace_alive(writer, 1 + i % TASKS);
+        show_trainer_alive(writer, 1 + i % TASKS);
         clock += second + 10;
         held += second;
-        uint64_t number = trace_begin(writer, 2 + i / TASKS, i % TASKS, clock - 10);
+        uint64_t number = begin_trace_record(writer, 2 + i / TASKS, i % TASKS, clock - 10);
         bool is_seen_running = i % 3 == 0;
         if (is_seen_running)
             poll_view(view);
-        trace_end(writer, number, clock, clock + 1000, 0);
+        end_trace_record(writer, number, clock, clock + 1000, 0);
         clock += 1000;
         ran += 1010;
         poll_view(view);
         assert_int_equal(track->trace->n_pauses, i + 1);
-        assert_int_equal(trace_paused_before(track->trace, clock), held);
+        assert_int_equal(paused_before(track->trace, clock), held);
         assert_close(axis_of(track, clock) - axis_of(track, zero), (double)ran, 1);
         assert_int_equal(view->selection.task.copy.start, clock - 1000); /* the task that has just run */
         expect_short_gap(track, view->selection.task.record);
@@ -300,15 +302,16 @@ TEST(a_step_goes_on_while_the_next_one_is_fetched)
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, now_ns() - 1000000, 1000), begin = clock;
     for (uint32_t i = 0; i < TASKS; i += LANES) { /* on the compute lane */
-        trace_end(writer, trace_begin(writer, 2, i, clock), clock, clock + 2000, 0);
+        end_trace_record(writer, begin_trace_record(writer, 2, i, clock), clock, clock + 2000, 0);
         clock += 2000;
     }
-    trace_end(writer, trace_begin(writer, 3, 1, begin), begin + 500, begin + 600, 0); /* on the lane for uploads */
+    end_trace_record(writer, begin_trace_record(writer, 3, 1, begin), begin + 500, begin + 600,
+                     0); /* on the lane for uploads */
     struct view *view = follow_view(path);
     const struct track *track = view->tracks[0];
     assert_int_equal(newest_step(track)->step, 2);
     assert_close(step_ns(track, newest_step(track)), (double)(clock - begin), 0);
-    trace_begin(writer, 2, 3, clock);
+    begin_trace_record(writer, 2, 3, clock);
     poll_view(view);
     assert_close(step_ns(track, newest_step(track)), (double)(track->now - begin), 0); /* what has gone by */
     assert_false(is_unfinished(track, find_step(track, 1)));
@@ -480,9 +483,9 @@ TEST(losses_are_a_curve_where_the_trace_tells_them)
     end_view(view);
     for (uint32_t step = 2; step < 13; step++) {
         clock = write_step(writer, step, clock, 1000);
-        uint64_t number = trace_begin(writer, step, TASKS, clock);
-        trace_tell_loss(writer, number, step == 12 ? NAN : 10.0 / step);
-        trace_end(writer, number, clock, clock + 1, 0);
+        uint64_t number = begin_trace_record(writer, step, TASKS, clock);
+        tell_record_loss(writer, number, step == 12 ? NAN : 10.0 / step);
+        end_trace_record(writer, number, clock, clock + 1, 0);
     }
     close_trace_writer(writer);
     view = open_test_view(path, NULL, 1280, 720, 1);

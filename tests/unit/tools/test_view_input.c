@@ -645,8 +645,8 @@ TEST(absurd_times_are_drawn_too)
         bool has_absurd_end = n % 5 == 0;
         uint32_t step = has_absurd_step ? MAX(random4.word[1], 1) : n + 1;
         uint64_t end = start == UINT64_MAX || has_absurd_end ? UINT64_MAX : start + 1;
-        uint64_t number = trace_begin(writer, step, n % TASKS, at.word[2]);
-        trace_end(writer, number, start, end, 0);
+        uint64_t number = begin_trace_record(writer, step, n % TASKS, at.word[2]);
+        end_trace_record(writer, number, start, end, 0);
     }
     close_trace_writer(writer);
     play(open_test_view(path, NULL, 1280, 720, 1));

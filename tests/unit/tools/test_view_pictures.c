@@ -334,10 +334,10 @@ static const char *write_lists(const struct list_run *runs, size_t n)
                           .devices = &device,
                           .lanes = &lane,
                           .tasks = tasks};
-    struct trace_writer *writer = trace_create(path, &trace, 100);
+    struct trace_writer *writer = open_trace_writer(path, &trace, 100);
     for (size_t i = 0; i < n; i++) {
         uint64_t start = (uint64_t)runs[i].at * MS;
-        trace_end(writer, trace_begin(writer, runs[i].step, runs[i].list, start), start, start + MS, 0);
+        end_trace_record(writer, begin_trace_record(writer, runs[i].step, runs[i].list, start), start, start + MS, 0);
     }
     close_trace_writer(writer);
     return path;
@@ -750,7 +750,7 @@ TEST(bars_without_length_share_their_place)
     const char *path = temp_path("moment.trace");
     struct trace_writer *writer = begin_trace(path);
     for (uint32_t n = 0; n < 100; n++)
-        trace_end(writer, trace_begin(writer, 1, 0, 5000), 5000, 5000, 0);
+        end_trace_record(writer, begin_trace_record(writer, 1, 0, 5000), 5000, 5000, 0);
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     struct canvas *canvas = new_picture(view);
@@ -771,8 +771,8 @@ TEST(what_is_queued_waits_behind_the_bar_before)
 {
     const char *path = temp_path("queued.trace");
     struct trace_writer *writer = begin_trace(path);
-    trace_end(writer, trace_begin(writer, 1, 0, 0), 1000, 5000, 0);
-    trace_end(writer, trace_begin(writer, 1, 0, 2000), 7000, 9000, 0);
+    end_trace_record(writer, begin_trace_record(writer, 1, 0, 0), 1000, 5000, 0);
+    end_trace_record(writer, begin_trace_record(writer, 1, 0, 2000), 7000, 9000, 0);
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     struct canvas *canvas = new_picture(view);

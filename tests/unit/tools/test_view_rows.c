@@ -219,8 +219,8 @@ TEST(a_device_with_little_memory_has_no_row_of_it)
 TEST(lanes_are_named_by_what_they_do)
 {
     char *path = trace_of_list("data/steps/1f1b.txt");
-    struct trace *trace = trace_open(path);
-    lane_purpose *purpose = trace_purposes(trace);
+    struct trace *trace = read_trace(path);
+    lane_purpose *purpose = new_lane_purposes(trace);
     for (uint32_t i = 0; i < trace->header.n_lanes; i++) {
         const char *name = trace->lanes[i].name;
         if (strcmp(name, "stage1 download") == 0)
@@ -235,7 +235,7 @@ TEST(lanes_are_named_by_what_they_do)
     while (strcmp(trace->lanes[trace->tasks[first].lane].name, "stage1 download") != 0)
         first++;
     trace->tasks[first].role = ROLE_BROADCAST;
-    purpose = trace_purposes(trace);
+    purpose = new_lane_purposes(trace);
     assert_string_equal(purpose[trace->tasks[first].lane], "stage1 download");
     free(purpose);
     free_trace(trace);
@@ -506,7 +506,7 @@ TEST(the_most_that_is_held_is_found)
     for (int i = 0; i < 100; i++)
         append_text(&text, "tensor t%d d %dK work\ntask t d.compute 1ms writes=t%d\n", i, 4 + 37 * i % 80, i);
     char *path = trace_of_list(write_file("most.txt", text, strlen(text)));
-    struct trace *trace = trace_open(path);
+    struct trace *trace = read_trace(path);
     const struct memory_use *use = &trace->memory_use[0];
     assert_above(use->n, 400);
     for (uint32_t n = 0; n < 2000; n++) {
@@ -678,7 +678,7 @@ TEST(bytes_are_those_of_the_clock)
             expect_held(track->trace, random_words(13, STREAM_TEST, (uint32_t)i, n).word[0] % (track->last + 1000));
         json_t *planned = planned_bytes(lists[i]);
         for (uint32_t d = 0; d < track->trace->header.n_devices; d++)
-            assert_int_equal(trace_peak(&track->trace->memory_use[d]),
+            assert_int_equal(most_bytes_held(&track->trace->memory_use[d]),
                              json_integer_value(json_object_get(planned, track->trace->devices[d].id)));
         json_decref(planned);
         end_view(view);

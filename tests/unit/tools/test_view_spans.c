@@ -1,10 +1,9 @@
 /* test_view_spans.c - a timeline from far out, where steps are too narrow to be seen and whole steps are drawn
  * together.
  *
- * It tests shares.c, bars.c and the search of columns.c in src/tools/view.  The test counts one by one how long bars
- * last by colour, and all its steps are alike, so it knows where spans begin.  It catches sums that a late bar has made
- * wrong, a span that is missing at the left edge, a bar that is lost where it reaches into a span, a long bar that is
- * drawn as a span, and a search that ends beside its place.
+ * It tests shares.c and bars.c in src/tools/view.  The test counts one by one how long bars last by colour, and all its
+ * steps are alike, so it knows where spans begin.  It catches sums that a late bar has made wrong, a span that is
+ * missing at the left edge, a bar that is lost where it reaches into a span, and a long bar that is drawn as a span.
  *
  * To see it fail: in is_valid() of shares.c, write || in place of &&.
  */
@@ -12,34 +11,6 @@
 #include "tools/view/brush.h"
 
 enum { EVEN_STEPS = 12, TASK_NS = 1000, STEP_NS = TASKS * TASK_NS };
-
-/* ---- searching --------------------------------------------------------------------------------------------------- */
-
-static bool is_smaller(const void *item, const void *key)
-{
-    const int *a = item;
-    const int *b = key;
-    return *a < *b;
-}
-
-/* In 0, 2, 4 ... a search finds the place that a walk finds, from wherever it begins at or before that place; one that
- * begins behind the end stays there. */
-TEST(a_place_is_found_from_any_place_before_it)
-{
-    enum { MOST = 40 };
-    int items[MOST];
-    for (int i = 0; i < MOST; i++)
-        items[i] = 2 * i;
-    for (size_t n = 0; n <= MOST; n++)
-        for (int key = -1; key <= 2 * (int)n; key++) {
-            size_t place = 0;
-            while (place < n && items[place] < key)
-                place++;
-            for (size_t from = 0; from <= place; from++)
-                assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
-            assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);
-        }
-}
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
@@ -68,14 +39,14 @@ static void expect_shares_with_a_late_end(uint64_t late_ns, uint64_t more_ns)
     const char *path = temp_path("shares.trace");
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, now_ns(), TASK_NS);
-    uint64_t late = clock, number = trace_begin(writer, 2, LATE_TASK, late);
+    uint64_t late = clock, number = begin_trace_record(writer, 2, LATE_TASK, late);
     clock += late_ns;
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     run_script(view, "k");
     look_at(view, 0, 1e9);
     for (uint32_t step = 3; step < 60; step++) {
         if (step == 14)
-            trace_end(writer, number, late, late + late_ns, 0);
+            end_trace_record(writer, number, late, late + late_ns, 0);
         clock =
             write_step(writer, step, clock, TASK_NS + random_words(5, STREAM_TEST, 0, step).word[0] % (more_ns + 1));
         poll_view(view);
@@ -162,10 +133,11 @@ static struct view *view_of_an_upload(uint32_t step, int64_t from, uint64_t ns)
     uint64_t begin = now_ns();
     for (uint32_t i = 0; i < EVEN_STEPS * TASKS; i += LANES) {
         uint64_t start = begin + i * TASK_NS;
-        trace_end(writer, trace_begin(writer, 1 + i / TASKS, i % TASKS, start), start, start + LANES * TASK_NS, 0);
+        end_trace_record(writer, begin_trace_record(writer, 1 + i / TASKS, i % TASKS, start), start,
+                         start + LANES * TASK_NS, 0);
     }
     uint64_t start = begin + (step - 1) * STEP_NS + (uint64_t)from;
-    trace_end(writer, trace_begin(writer, step, UPLOAD, start), start, start + ns, 0);
+    end_trace_record(writer, begin_trace_record(writer, step, UPLOAD, start), start, start + ns, 0);
     close_trace_writer(writer);
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
     look_at_spans(view, -100.0 * STEP_NS);

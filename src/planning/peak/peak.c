@@ -1,6 +1,7 @@
 /* peak.c - measures the limits of a device, FLOP/s and bytes/s, of which other speeds are shown as shares.  The kernels
- * are in cl/bench.cl.  `yard bench` uses it too, but bench/ includes folders that include this one, so it is here. */
+ * are in cl/bench.cl. */
 #include "peak.h"
+#include "trainer/base/module.h"
 #include "trainer/device/driver.h"
 #include "trainer/model/model.h"
 
@@ -107,3 +108,7 @@ double measure_copy_speed(struct device *device, double seconds)
     CL(clReleaseKernel(k));
     return 2.0 * n * sizeof(float) / least;
 }
+
+const struct module module_peak = {
+    .name = "peak",
+};
