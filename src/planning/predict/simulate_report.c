@@ -34,7 +34,7 @@ static struct trace *simulated_trace(const struct simulation *simulation, int st
                                 .kind = TRACE_SIMULATED,
                                 .pace_scale = 1,
                                 .predicted = simulated_ns,
-                                 .context = simulation->seconds};
+                                .context = simulation->seconds};
     struct trace *trace = new_trace_of_lists(list->pool->machine, &list, 1, &about);
     trace->records = allocate((size_t)steps * list->n, sizeof *trace->records);
     for (uint32_t iteration = 0; iteration < (uint32_t)steps; iteration++)

@@ -135,8 +135,8 @@ struct trace_writer;
 struct trace_writer *open_trace_writer(const char *path, const struct trace *given, uint64_t capacity);
 
 /* First phase: returns the record's number for end_trace_record().  Only the issuing thread calls
- * begin_trace_record().  end_trace_record() may be called by any thread, in any order, once per record.  It does nothing
- * when the ring has come round to the record before it ended.  end < start is stored as start = end and
+ * begin_trace_record().  end_trace_record() may be called by any thread, in any order, once per record.  It does
+ * nothing when the ring has come round to the record before it ended.  end < start is stored as start = end and
  * TRACE_APPROXIMATE; end = 0, which only a virtual clock shows, is stored as 1. */
 uint64_t begin_trace_record(struct trace_writer *writer, uint32_t step, uint32_t task, uint64_t queued);
 void end_trace_record(struct trace_writer *writer, uint64_t number, uint64_t start, uint64_t end, uint32_t flags);
