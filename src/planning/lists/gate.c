@@ -9,7 +9,7 @@
  * depend() gives each task that waits an edge from the last task of each lane that opens.  The list's order must fit
  * too: updates that wait, and the tasks that follow from them, come after the last task that opens.
  *
- * A tensor that the tasks which open write, and the updates read, would say the same.  But it would take bytes of a
+ * One could instead add a tensor that the opening tasks write and the updates read.  But it would take bytes of a
  * device, and it would make the next step's norm wait for this step's updates, though they share no other bytes.
  */
 #include "lists.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #define OFFSET(type, member) offsetof(struct type, member)
-enum { MOST = 1000000, MOST_EVERY = 1000 };
+enum { MOST_NUMBER = 1000000, MOST_EVERY = 1000 };
 enum { MOST_MESSAGES = 1000000000 }; /* slices get numbers of their own, so a list that is printed has larger ones */
 static const struct option_word {
     enum line_of kind;
@@ -22,13 +22,13 @@ static const struct option_word {
     {LINE_DEVICE, "share", VALUE_FLAG, OFFSET(device, extra.described.shares_bytes), .absent = 0},
     {LINE_HOST, "issue", VALUE_TIME, OFFSET(machine, issue_seconds), .absent = 0},
     {LINE_LANE, "gap", VALUE_TIME, OFFSET(lane, gap_seconds), .absent = 0},
-    {LINE_LINK, "queues", VALUE_COUNTER, OFFSET(link, max_lanes), .absent = 0, .low = 1, .high = MOST},
+    {LINE_LINK, "queues", VALUE_COUNTER, OFFSET(link, max_lanes), .absent = 0, .low = 1, .high = MOST_NUMBER},
     {LINE_LINK, "queue", VALUE_RATE, OFFSET(link, queue_rate), .absent = 0},
     {LINE_TENSOR, "keep", VALUE_FLAG, OFFSET(tensor, persistent), .absent = 0},
     {LINE_TENSOR, "buffer", VALUE_FLAG, OFFSET(tensor, extra.is_buffer), .absent = 0},
     {LINE_TENSOR, "side", VALUE_FLAG, OFFSET(tensor, extra.is_side_word), .absent = 0},
-    {LINE_TASK, "layer", VALUE_COUNTER, OFFSET(task, layer), .absent = -1, .high = MOST},
-    {LINE_TASK, "micro", VALUE_COUNTER, OFFSET(task, micro), .absent = -1, .high = MOST},
+    {LINE_TASK, "layer", VALUE_COUNTER, OFFSET(task, layer), .absent = -1, .high = MOST_NUMBER},
+    {LINE_TASK, "micro", VALUE_COUNTER, OFFSET(task, micro), .absent = -1, .high = MOST_NUMBER},
     {LINE_TASK, "role", VALUE_ROLE, OFFSET(task, role), .absent = ROLE_OTHER},
     {LINE_TASK, "every", VALUE_COUNTER, OFFSET(task, extra.when.every), .absent = 1, .low = 1, .high = MOST_EVERY},
     {LINE_TASK, "rest", VALUE_COUNTER, OFFSET(task, extra.when.remainder), .absent = 0, .high = MOST_EVERY},

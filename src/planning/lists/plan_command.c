@@ -282,10 +282,13 @@ static const struct option options[] = {
      .help = "print the train list as a step file, which gives the same simulated times. It needs --profile, "
              "--hardware or --list"},
 };
-static const struct option_rule rules[] = {{"print-list", "json", "a step file is printed and nothing else"},
-                                           {"print-list", "print", "a step file is printed and nothing else"},
-                                           {"print-list", "trace", "a step file is printed and nothing else"},
-                                           {"print-list", "view", "a step file is printed and nothing else"}};
+static const char nothing_else[] = "a step file is printed and nothing else";
+static const struct option_rule rules[] = {
+    {"print-list", "json", nothing_else},
+    {"print-list", "print", nothing_else},
+    {"print-list", "trace", nothing_else},
+    {"print-list", "view", nothing_else},
+};
 static const struct hooks hooks = {
     .summary_printed = print_summary,
 };

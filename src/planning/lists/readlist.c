@@ -271,7 +271,8 @@ static void add_awaited(struct reading *reading)
     free(reading->awaited);
 }
 
-static void read_task(struct reading *reading, struct task *task)
+/* What lines `task` and `copy` have in common. */
+static void read_common_words(struct reading *reading, struct task *task)
 {
     read_options(&reading->line, LINE_TASK, task);
     read_options(&reading->line, is_copy(task) ? LINE_COPY : LINE_WORK, task);
@@ -287,7 +288,7 @@ static void task_line(struct reading *reading)
     const char *name = read_task_name(reading);
     struct task *task = add_host(reading->list, read_lane(reading, word_at(&reading->line, 2)), name, NULL, NULL);
     task->extra.seconds = read_as(&reading->line, VALUE_TIME, word_at(&reading->line, 3));
-    read_task(reading, task);
+    read_common_words(reading, task);
     read_operands(reading, task, "writes", ACCESS_WRITE);
 }
 
@@ -316,7 +317,7 @@ static void copy_line(struct reading *reading)
     if (!given && from->device->is_host && to->device->is_host)
         fail_word(&reading->line, name, "lane= where both tensors are on the host");
     struct task *task = add_copy(reading->list, lane_of_copy(reading, given, to, from), name, to, from);
-    read_task(reading, task);
+    read_common_words(reading, task);
     if (task->extra.message && task->role != ROLE_BROADCAST)
         fail_word(&reading->line, name, "role=broadcast beside msg=");
     reading->list->extra.last_message = MAX(reading->list->extra.last_message, task->extra.message);

@@ -12,7 +12,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* The text as a name that a step file may have, in `name`: characters that no name may have become '_'. */
+/* The text as a name that a step file may have, in `name`: each character that is not allowed there becomes '_'. */
 static char *clean(char name[NAME_BYTES], const char *text)
 {
     snprintf(name, NAME_BYTES, "%s", text);
@@ -176,7 +176,8 @@ static int task_meant(const json_t *means, const struct task *task)
     return (int)json_integer_value(json_object_get(means, clean(name, task->name)));
 }
 
-/* By task: would its name in an after= of the list mean another task? */
+/* Returns an array by task: is it mistaken, that is, would an after= with its name find another task?  The caller frees
+ * the array. */
 static bool *mark_mistaken(const struct list *list, const struct afters *afters)
 {
     bool *mistaken = allocate(list->n, sizeof *mistaken);

@@ -15,11 +15,9 @@ struct search {
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
-/* Numbers that differ by a smaller share are the same: sums of the same numbers in another order differ by rounding. */
-static const double ROUNDING = 1e-9;
-
-/* Is a less than b by more than rounding? */
-static bool is_less(double a, double b) { return a < b - ROUNDING * fabs(b); }
+/* Is a less than b, which may be infinite, by more than rounding?  Neither is negative.  (Sums of the same numbers in
+ * another order differ by rounding.) */
+static bool is_less(double a, double b) { return a < b * (1 - SAME_TIME); }
 
 bool is_better(const struct score *a, const struct score *b)
 {
@@ -161,6 +159,15 @@ enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
 
 static const double MOST_WORSE = 0.3; /* 30 % */
 
+/* Does the search go on from a choice of this score: does it take fewer bytes beyond the budget than the current one, or
+ * as many, in a time that is longer than the record's by at most a share? */
+static bool is_near_record(const struct search *search, const struct score *score, double excess, double share)
+{
+    if (score->excess_bytes != excess)
+        return score->excess_bytes < excess;
+    return score->period <= search->record.period * (1 + share);
+}
+
 /* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
  * found, up to MOST_WORSE.  The cube keeps it near the record for most of that time. */
 static void travel_near_record(struct search *search)
@@ -182,8 +189,7 @@ static void travel_near_record(struct search *search)
         struct score score = consider(search, next, excess);
         if (is_better(&search->record, &record))
             idle = 1;
-        bool is_near = score.excess_bytes == excess && score.period <= search->record.period * (1 + share);
-        if (score.excess_bytes < excess || is_near) {
+        if (is_near_record(search, &score, excess, share)) {
             memcpy(current, next, question->n);
             excess = score.excess_bytes;
         }

@@ -32,7 +32,7 @@ static void check_checkpoint_options(void)
 }
 
 static const struct option_rule rules[] = {
-    {"keep", "save", NULL},
+    {"keep", "save", ONLY_DETAILS},
     {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
 static const struct foreign_words foreign[] = {
     {"resume",

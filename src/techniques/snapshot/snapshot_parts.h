@@ -57,6 +57,8 @@ void note_reported(struct trainer *trainer, uint32_t iteration, bool sound);
 
 /* Sets *commits to the commits since the last call, oldest first; the caller frees the array.  Returns how many. */
 size_t take_commits(struct trainer *trainer, struct commit_times **commits);
+
+/* What the trainer calls of snapshot_run.c: struct module of the folder has a pointer to them. */
 extern const struct hooks snapshot_hooks;
 
 /* ---- snapshot_report.c: what people and `plan --json` are told --------------------------------------------------- */

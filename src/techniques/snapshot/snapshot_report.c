@@ -69,7 +69,7 @@ struct times_report { /* the argument of report_times() */
 };
 
 /* A quotient of times that should be 3 may come out as 3.0000000001.  So this is subtracted before it is rounded up. */
-static const double ROUNDING = 1e-6;
+static const double WHOLE_ENOUGH = 1e-6;
 
 struct store_seconds { /* what each needs for all that one iteration stores */
     double disk, links;
@@ -86,7 +86,7 @@ static char *advise(const struct times_report *times_report, const struct simula
     /* From one stored iteration to the next, in seconds: the disk and the links must be done with the one before, and a
      * slot must be free. */
     double apart = fmax(fmax(needed.disk, needed.links), (first->durable - first->begin) / under_way);
-    double advised = fmax(ceil(apart / fmin(simulation->period, times_report->other_period) - ROUNDING), 1);
+    double advised = fmax(ceil(apart / fmin(simulation->period, times_report->other_period) - WHOLE_ENOUGH), 1);
     const char *slower = needed.disk < needed.links ? "links keep" : "disk keeps";
     if (advised > MOST_EVERY)
         return format_string("; the %s up with one step in %.0f, and --snapshot-every takes at most %d", slower,

@@ -1,7 +1,7 @@
 /* board.c - moves tasks of a list, as a person asks, and simulates and proves each move (see board.h).
  *
  * The list itself is never placed: forecast_list_within() places, orders and simulates a draft of it and shows that to
- * look_at_board(), which writes the trace and proves.  Before a move the place and lane of each task are noted; an undo
+ * look_at_board(), which writes the trace and proves.  Before a move the position and lane of each task are noted; an undo
  * restores them.
  */
 #include "board.h"
@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-struct stand { /* where a task stands: its place in an array of these is its position in the list */
+struct stand { /* where a task stands; an array of these has one for each position in the list */
     const struct task *task;
     struct lane *lane;
 };
@@ -96,7 +96,7 @@ struct board *open_board(const char *path, double clip)
     struct problem *problem = simulate_board(board);
     if (problem) {
         remove(board->trace);
-        fail(EXIT_USAGE, "%s: %s", path, problem->sentence);
+        fail(problem->code, "%s: %s", path, problem->sentence);
     }
     return board;
 }
@@ -160,8 +160,8 @@ static bool sink_along(struct edit *edit, struct list *list, struct task *task, 
 }
 
 /* Moves the task to later, right after task move->behind; or to sooner, right before the next task of the lane.  A task
- * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *in_way. */
-static struct problem *move_task(struct list *list, const struct move *move, struct lane *lane, size_t *in_way)
+ * that stands between these two already stays.  Returns NULL, or what is in the way, with its position in *position. */
+static struct problem *move_task(struct list *list, const struct move *move, struct lane *lane, size_t *position)
 {
     struct task *task = list->tasks[move->task];
     size_t next = (size_t)(move->behind + 1);
@@ -178,7 +178,7 @@ static struct problem *move_task(struct list *list, const struct move *move, str
         return NULL;
     }
     struct problem *problem = say_obstacle(list, last_obstacle(edit));
-    *in_way = last_obstacle(edit)->on_way->index;
+    *position = last_obstacle(edit)->on_way->index;
     undo_edit(edit);
     return problem;
 }
@@ -201,17 +201,17 @@ static void note_stands(struct board *board)
     board->before[board->n_moves++] = stands;
 }
 
-struct problem *try_move(struct board *board, const struct move *move, size_t *place)
+struct problem *try_move(struct board *board, const struct move *move, size_t *position)
 {
     if (board->tries)
         bring_back(board);
     struct task *task = board->list->tasks[move->task];
     struct lane *lane = board->list->pool->machine->lanes[move->lane];
-    *place = move->task;
+    *position = move->task;
     note_stands(board);
     struct problem *problem = NULL;
     if (fits(task, lane))
-        problem = move_task(board->list, move, lane, place);
+        problem = move_task(board->list, move, lane, position);
     else
         problem = new_problem(EXIT_FAILED,
                               "%s cannot move from the lane %s to %s: it can only use lanes of its "
@@ -220,7 +220,7 @@ struct problem *try_move(struct board *board, const struct move *move, size_t *p
     board->tries = true;
     if (!problem) {
         task->lane = lane;
-        *place = task->index;
+        *position = task->index;
         problem = simulate_board(board);
     }
     if (problem)
@@ -235,7 +235,8 @@ bool undo_move(struct board *board)
     if (!board->n_moves)
         return false;
     bring_back(board);
-    free(simulate_board(board)); /* nothing is wrong: it was simulated before */
+    struct problem *problem = simulate_board(board);
+    CHECK(!problem, "what was simulated before a move fails after its undo: %s", problem->sentence);
     return true;
 }
 

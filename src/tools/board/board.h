@@ -21,7 +21,7 @@ struct board;
 struct board *open_board(const char *path, double clip);
 
 /* The file with a trace of the simulated list, the move that is tried included: the caller removes the file when it has
- * read it.  Task i of the trace is that at place i of the list. */
+ * read it.  Task i of the trace is that at position i of the list. */
 const char *board_trace(const struct board *board);
 
 struct move {
@@ -29,17 +29,22 @@ struct move {
     int64_t behind;    /* the task of that lane which comes right before it there; NONE: it is the first */
 };
 
-/* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *place says where the task is
- * now.  Otherwise why it cannot; the caller frees the problem, and *place is the task that is in the way, else the task
+/* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *position says where the task is
+ * now.  Otherwise why it cannot; the caller frees the problem, and *position is that of the task that is in the way, else the task
  * itself. */
-struct problem *try_move(struct board *board, const struct move *move, size_t *place);
+struct problem *try_move(struct board *board, const struct move *move, size_t *position);
 void keep_move(struct board *board); /* keeps the move that was tried last */
 
 /* Takes back the move that is tried, or the last one that was kept; false: there is none. */
 bool undo_move(struct board *board);
 
-size_t count_moves(const struct board *board);                           /* the number that were kept */
-struct problem *save_board(const struct board *board, const char *path); /* the list now, as a step file; NULL: saved */
-json_t *board_json(const struct board *board); /* period and peak, as written and now; how many moves */
+/* How many moves were kept. */
+size_t count_moves(const struct board *board);
+
+/* Writes the list, as it is now, as a step file.  NULL: it is saved; otherwise the caller frees the problem. */
+struct problem *save_board(const struct board *board, const char *path);
+
+/* Period and peak, as the list was written and as it is now, and how many moves were kept. */
+json_t *board_json(const struct board *board);
 
 #endif

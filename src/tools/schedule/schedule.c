@@ -90,12 +90,8 @@ static void print_and_free(struct schedule *schedule)
 static void print_schedule_of_list(const char *path)
 {
     struct list *list = read_list(path);
-    struct pool *pool = list->pool;
-    struct machine *machine = pool->machine;
     print_and_free(new_schedule_of_list(path, list));
-    free_list(list);
-    free_pool(pool);
-    close_machine(machine);
+    free_list_and_machine(list);
 }
 
 static enum exit_code print_schedule(const struct settings *settings)
@@ -141,7 +137,7 @@ static const struct option options[] = {
 };
 static const char nothing_else[] = "a schedule is printed and nothing else";
 static const struct option_rule rules[] = {
-    {"times", "list", NULL},
+    {"times", "list", ONLY_DETAILS},
     {"print-schedule", "json", nothing_else},
     {"print-schedule", "print", nothing_else},
     {"print-schedule", "print-list", nothing_else},

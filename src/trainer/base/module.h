@@ -78,9 +78,12 @@ struct foreign_lookup {
 /* A rule for two options of yard. */
 struct option_rule {
     const char *option, *other;
-    const char *why; /* why the two exclude each other, so that one must be left out.  NULL: they do not, but `option`
-                      * only details `other`, and a warning says that it has no effect where `other` is off */
+    const char *why; /* why the two exclude each other, so that one must be left out; or ONLY_DETAILS */
 };
+
+/* The two do not exclude each other, but `option` only details `other`: a warning says that it has no effect where
+ * `other` is off. */
+#define ONLY_DETAILS NULL
 
 struct settings;
 

@@ -3,9 +3,9 @@
  * Two accesses to the same bytes conflict when one of them writes; the later one in the list then depends on the
  * earlier.  The list is cyclic, so it is walked twice: an edge from the first round to the second one is a
  * *previous-step* edge.  *Data* edges are found by the bytes of each tensor.  *Reuse* edges, which exist only because
- * place() gave two tensors the same bytes, are found by the bytes of each slab.  There the accesses to one tensor
- * conflict once more; but a task's data edges are found before its reuse edges, and no edge is added twice.  A few
- * edges follow from no access: after.c finds those that the list says.
+ * place() gave two tensors the same bytes, are found by the bytes of each slab.  Accesses to one tensor conflict in its
+ * slab too.  But no edge is added twice, and a task's data edges are found first, so these do not become reuse edges.
+ * A few edges follow from no access: after.c finds those that the list says.
  *
  * A *node* is a task in one of the two rounds: task i of round r is node r * n + i, where r is 0 or 1.
  *

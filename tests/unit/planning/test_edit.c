@@ -151,7 +151,7 @@ TEST(a_task_is_dropped_once)
 {
     struct outcome outcome = run_child(drop_twice, NULL);
     assert_int_equal(outcome.signal, SIGABRT);
-    assert_non_null(strstr(outcome.text, "task left has left the list before"));
+    assert_contains(outcome.text, "task left has left the list before");
 }
 
 /* Ranges that lie side by side are no conflict; a held update may pass no backward, whatever the two touch. */

@@ -278,7 +278,7 @@ TEST(what_nobody_touches_is_written)
         read_text_list(GPU "tensor w gpu 100 parameters\ntensor x gpu 10 work\ntensor k gpu 1 work keep\n"
                            "task t gpu.compute 1\n");
     char *text = list_as_text(list, (double[]){1});
-    assert_non_null(strstr(text, "tensor w gpu 100 parameters\ntensor k gpu 1 work keep\ntask t"));
+    assert_contains(text, "tensor w gpu 100 parameters\ntensor k gpu 1 work keep\ntask t");
     free(text);
     free_list_and_machine(list);
 }
@@ -293,11 +293,11 @@ TEST(names_are_made_their_own)
               NULL);
     finish_paper(&paper);
     char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
-    assert_non_null(strstr(text, "tensor x host 4"));
-    assert_non_null(strstr(text, "tensor x~2 host 4"));
-    assert_non_null(strstr(text, "tensor x~3 host 4"));
-    assert_non_null(strstr(text, "tensor x~2~2 host 4"));
-    assert_non_null(strstr(text, "task a_task host.cpu 3 writes=x~3\ntask _2 host.cpu 4 writes=x~2~2\n"));
+    assert_contains(text, "tensor x host 4");
+    assert_contains(text, "tensor x~2 host 4");
+    assert_contains(text, "tensor x~3 host 4");
+    assert_contains(text, "tensor x~2~2 host 4");
+    assert_contains(text, "task a_task host.cpu 3 writes=x~3\ntask _2 host.cpu 4 writes=x~2~2\n");
     free_list_and_machine(read_text_list(text));
     free(text);
     end_paper(&paper);
@@ -309,28 +309,42 @@ struct factors { /* of speeds */
     double link, device, cpu;
 };
 
+/* A stage of a chain, device d and its index, with a time of its own for each of the numbers drawn. */
+static void append_stage(char **text, int i, const double draw[6], const struct factors *by, int memory)
+{
+    double up = 9000 * draw[0] * by->link;
+    double down = 5000 * draw[0] * by->link;
+    double queue = 8000 * draw[1] * by->link;
+    double update = draw[5] / by->cpu;
+    append_text(text, "device d%d memory=%d\n", i, memory);
+    append_text(text, "link d%d up %.17g 1e-3 queue=%.17g\n", i, up, queue);
+    append_text(text, "link d%d down %.17g\n", i, down);
+    append_text(text, "tensor x%d d%d 4000 activations\n", i, i);
+    append_text(text, "tensor h%d host 4000 work keep\n", i);
+    append_text(text, "tensor w%d d%d 4000 parameters\n", i, i);
+    append_text(text, "tensor g%d d%d 4000 gradients\n", i, i);
+    append_text(text, "task back d%d.compute %.17g role=backward reads=w%d writes=x%d,g%d\n", i, draw[2] / by->device,
+                i, i, i);
+    append_text(text, "copy down h%d x%d\n", i, i);
+    append_text(text, "task move d%d.upload %.17g reads=g%d\n", i, draw[3] / by->link, i);
+    append_text(text, "task adam d%d.compute %.17g role=update cpu=%.17g reads=g%d,w%d writes=w%d\n", i,
+                draw[4] / by->device, update, i, i, i);
+    append_text(text, "task note host.cpu %.17g reads=h%d\n", update, i);
+    append_text(text, "task keep host.disk 0.5 reads=h%d\n", i);
+}
+
 /* A chain of stages with copies between, which are updated on the host or on the device. */
 static char *random_chain(uint64_t seed, const struct factors *by, int memory)
 {
     uint64_t n = 0;
-    char *text = lasting("device host memory=1G\ndisk 1e9 1e-3\n");
+    char *text = copy_string("device host memory=1G\ndisk 1e9 1e-3\n");
     for (int i = 0; i < 3; i++) {
         double draw[6];
         for (size_t k = 0; k < COUNT(draw); k++) {
             draw[k] = 0.01 + random_uniform(seed, STREAM_TEST, 0, n);
             n++;
         }
-        text = lasting("%sdevice d%d memory=%d\nlink d%d up %.17g 1e-3 queue=%.17g\nlink d%d down %.17g\n"
-                       "tensor x%d d%d 4000 activations\ntensor h%d host 4000 work keep\n"
-                       "tensor w%d d%d 4000 parameters\ntensor g%d d%d 4000 gradients\n"
-                       "task back d%d.compute %.17g role=backward reads=w%d writes=x%d,g%d\ncopy down h%d x%d\n"
-                       "task move d%d.upload %.17g reads=g%d\n"
-                       "task adam d%d.compute %.17g role=update cpu=%.17g reads=g%d,w%d writes=w%d\n"
-                       "task note host.cpu %.17g reads=h%d\ntask keep host.disk 0.5 reads=h%d\n",
-                       text, i, memory, i, 9000 * draw[0] * by->link, 5000 * draw[0] * by->link, i,
-                       8000 * draw[1] * by->link, i, i, i, i, i, i, i, i, draw[2] / by->device, i, i, i, i, i, i,
-                       draw[3] / by->link, i, i, draw[4] / by->device, draw[5] / by->cpu, i, i, i, draw[5] / by->cpu, i,
-                       i);
+        append_stage(&text, i, draw, by, memory);
     }
     return text;
 }
@@ -340,14 +354,16 @@ LONG_TEST(what_if_gives_what_an_edited_list_gives)
 {
     static const struct factors as_drawn = {.link = 1, .device = 1, .cpu = 1};
     static const struct factors factors[] = {{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1.5, 0.7, 3}};
-    char *list = lasting("%s", write_file("chain.txt", "", 0)),
-         *edited = lasting("%s", write_file("edited.txt", "", 0));
+    char *list = lasting("%s", temp_path("chain.txt"));
+    char *edited = lasting("%s", temp_path("edited.txt"));
     for (uint64_t seed = 1; seed <= 8; seed++) {
         const struct factors *by = &factors[seed % COUNT(factors)];
-        const char *text = random_chain(seed, &as_drawn, 90000);
-        write_file("chain.txt", text, strlen(text));
+        char *text = random_chain(seed, &as_drawn, 90000);
+        write_text("chain.txt", "%s", text);
+        free(text);
         text = random_chain(seed, by, 20000);
-        write_file("edited.txt", text, strlen(text));
+        write_text("edited.txt", "%s", text);
+        free(text);
         const char *with = seed % 2 ? "--overlap all-cpu" : "--clip 0";
         char *words = lasting("plan --list %s %s --what-if link=%gx,device=%gx,cpu=%gx", list, with, by->link,
                               by->device, by->cpu);

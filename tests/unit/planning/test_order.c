@@ -280,8 +280,8 @@ TEST(who_is_awaited_has_a_name_of_its_own)
     add_after(paper.list, first, second, STEP_BEFORE);
     finish_paper(&paper);
     char *text = list_as_text(paper.list, (double[]){1, 2, 3, 4});
-    assert_non_null(strstr(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 "));
-    assert_non_null(strstr(text, ".compute 2\ntask k host.disk 3 after=k~4,k~2'\n"));
+    assert_contains(text, "task k~3 host.cpu 1 after=k~4'\ntask k~4 ");
+    assert_contains(text, ".compute 2\ntask k host.disk 3 after=k~4,k~2'\n");
     assert_non_null(strstr(text, "task k~2 ") && strstr(text, ".compute 4 after=k~3,k,k'\n"));
     struct list *again = read_text_list(text);
     char *twice = list_as_text(again, (double[]){1, 2, 3, 4});

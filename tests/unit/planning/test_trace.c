@@ -405,7 +405,7 @@ TEST(a_bad_trace_is_a_problem)
         assert_non_null(problem);
         assert_null(follower);
         assert_int_equal(problem->code, EXIT_FAILED);
-        assert_non_null(strstr(problem->sentence, "number of lanes 99999"));
+        assert_contains(problem->sentence, "number of lanes 99999");
         free(problem);
     }
     assert_int_equal(open_files(), before);

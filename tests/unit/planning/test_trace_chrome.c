@@ -293,7 +293,7 @@ TEST(chrome_shows_one_list)
     } shown[] = {{"train", COUNT(example_runs) - 1, "of list train"}, {"eval", 1, "of list eval"}};
     for (size_t i = 0; i < COUNT(shown); i++) {
         char *text = run_for_output(COMMAND("export", path, "--chrome", out, "--list", shown[i].list), 0);
-        assert_non_null(strstr(text, shown[i].says));
+        assert_contains(text, shown[i].says);
         json_t *root = json_load_file(out, JSON_REJECT_DUPLICATES, NULL);
         assert_int_equal(collect(root).n_x, shown[i].n);
         json_decref(root);

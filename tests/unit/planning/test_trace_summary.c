@@ -240,7 +240,7 @@ TEST(summary_takes_another_list_and_its_text_is_narrow)
     expect_near(number_at(json, "period_ms"), 0.040);
     json_decref(json);
     char *text = run_for_output(COMMAND("summary", (char *)path), 0);
-    assert_non_null(strstr(text, "critical path of step 4"));
+    assert_contains(text, "critical path of step 4");
     assert_null(strchr(text, '\033')); /* stdout is no terminal */
     expect_narrow(text);
     free(text);

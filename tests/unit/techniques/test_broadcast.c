@@ -476,9 +476,9 @@ TEST(who_waits_for_a_copy_waits_for_its_slices)
                                                       "task r c.compute 1us after=x\n");
     struct ran ran = expect_yard(
         EXIT_OK, "", "plan --list %s --broadcast-queues 1 --broadcast-slices 2 --verify --print-list", path);
-    assert_non_null(strstr(ran.out, "copy x~2 "));
-    assert_non_null(strstr(ran.out, " after=f,x~2',x'\n"));
-    assert_non_null(strstr(ran.out, " after=x~2,x\n"));
+    assert_contains(ran.out, "copy x~2 ");
+    assert_contains(ran.out, " after=f,x~2',x'\n");
+    assert_contains(ran.out, " after=x~2,x\n");
 }
 
 /* Between devices, of role broadcast: all copies of a number bring what the first sends, and no other has it. */

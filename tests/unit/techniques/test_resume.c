@@ -308,8 +308,8 @@ static struct stopped stop_run(void)
                                  stopped.folder, stopped.log);
     stopped.resumes = lasting("train --resume %s --save %s --save-every 1 --keep 2 --log %s", stopped.folder,
                               stopped.folder, stopped.log);
-    assert_non_null(strstr(ran.err, lasting(" %s", stopped.resumes))); /* behind the program's name */
-    assert_int_equal(count_files(stopped.folder), 2 + 2 + 1);          /* ., .., two checkpoints and the model */
+    assert_contains(ran.err, lasting(" %s", stopped.resumes)); /* behind the program's name */
+    assert_int_equal(count_files(stopped.folder), 2 + 2 + 1);  /* ., .., two checkpoints and the model */
     return stopped;
 }
 

@@ -108,7 +108,7 @@ TEST(ckpt_names_the_damaged_payload)
     const char *path = temp_path("verify.snap");
     struct image image = make_image(path, &snapfile);
     assert_int_equal(run_yard("ckpt verify '%s'", path).code, EXIT_OK);
-    assert_non_null(strstr(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, "));
+    assert_contains(run_yard("ckpt ls '%s'", path).out, "step 2, 16 sequences\nsnapshot    slot 2 of 2, ");
     json_t *root = yard_json("ckpt ls --json '%s'", path);
     const json_t *snapshot = json_object_get(root, "snapshot");
     assert_int_equal(number_at(snapshot, "slots"), 2);

@@ -391,7 +391,7 @@ TEST(a_trace_has_the_iterations_that_were_stored)
         assert_int_equal(persists[i], 3 * commits[i]);
     }
     char *line = lasting("%d stored in", stored);
-    assert_non_null(strstr(ran.out, line));
+    assert_contains(ran.out, line);
     free_trace(trace);
 }
 

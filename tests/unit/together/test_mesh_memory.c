@@ -166,7 +166,7 @@ TEST(a_plan_that_does_not_fit_is_refused)
 {
     struct problem *problem;
     assert_null(try_to_plan(parse_words("--model tiny -d 0:0 --device-mem 200K"), LIST_TRAIN, &problem));
-    assert_non_null(strstr(problem->sentence, "does not fit"));
+    assert_contains(problem->sentence, "does not fit");
     free(problem);
     struct trainer *trainer = try_to_plan(parse_words("--model tiny -d 0:0"), LIST_TRAIN, &problem);
     assert_null(problem);

@@ -331,7 +331,7 @@ TEST(check_fails_above_the_tolerance)
     /* This optimizer is not the reference's. */
     ran = run_yard("check tests/data/gpt2-tiny.safetensors --beta2 0.9 --json");
     assert_int_equal(ran.code, EXIT_FAILED);
-    assert_non_null(strstr(ran.out, "\"passed\": false"));
+    assert_contains(ran.out, "\"passed\": false");
 }
 
 TEST(llmcs_losses_are_met)

@@ -76,7 +76,7 @@ TEST(steps_are_timed_on_the_device)
         json_t *lines = read_log(log);
         struct trace *trace = read_trace(path);
         double *ends = device_ends(trace, STEPS);
-        assert_non_null(strstr(trace->header.model, m == 2 ? " on 2 devices" : " on 1 device")); /* all of the text */
+        assert_contains(trace->header.model, m == 2 ? " on 2 devices" : " on 1 device"); /* all of the text */
         for (uint32_t i = 2; i <= STEPS; i++) {
             const json_t *line = json_array_get(lines, i);
             double ms = number_at(line, "ms");

@@ -95,7 +95,7 @@ static void expect_staged_moves(bool apart)
     struct tensor *a = new_array(pool, &machine->devices[0], "a", 64, PERSISTENT),
                   *b = new_array(pool, &machine->devices[1], "b", 64, PERSISTENT);
     add_fill(list, "fill", a, 5);
-    list->tags.layer = 3;
+    tag_tasks(list, 3, NONE, ROLE_FORWARD);
     add_move(list, "move", b, a, FOR_MOVES);
     must(finish_lists(pool, &list, 1));
     bool staged = apart || getenv("YARD_SEPARATE_CONTEXTS");

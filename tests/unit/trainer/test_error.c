@@ -205,5 +205,5 @@ TEST(only_a_later_signal_ends_the_program_at_once)
 
     outcome = run_child(send_again_later, NULL);
     assert_int_equal(outcome.code, EXIT_INTERRUPTED);
-    assert_non_null(strstr(outcome.text, "yard: interrupted again: ended at once"));
+    assert_contains(outcome.text, "yard: interrupted again: ended at once");
 }

@@ -313,17 +313,17 @@ TEST(help_has_a_remark_and_the_default_in_one_pair_of_brackets)
 {
     char text[4096];
     print_help(text);
-    assert_non_null(strstr(text, "learning rate (0: none; default: 0.0003)\n"));
+    assert_contains(text, "learning rate (0: none; default: 0.0003)\n");
 }
 
 TEST(help_lists_options_by_group)
 {
     char text[4096];
     print_help(text);
-    assert_non_null(strstr(text, "\nData:\n  --batch N "));
-    assert_non_null(strstr(text, " (default: 4)\n"));
-    assert_non_null(strstr(text, "  -d, --device P:D "));
-    assert_non_null(strstr(text, "  --overlap off|plan|local|all-cpu|all-device\n                          where"));
+    assert_contains(text, "\nData:\n  --batch N ");
+    assert_contains(text, " (default: 4)\n");
+    assert_contains(text, "  -d, --device P:D ");
+    assert_contains(text, "  --overlap off|plan|local|all-cpu|all-device\n                          where");
     assert_null(strstr(text, "prompt"));
     assert_null(strstr(strstr(text, "\nData:") + 1, "\nData:")); /* one heading for both of its options */
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))

@@ -359,8 +359,8 @@ TEST(what_is_written_is_read_back)
     size_t n;
     char *file = read_whole(path, &n);
     assert_int_equal(file[8], '{');
-    assert_non_null(strstr(file + 8, "{\"__metadata__\":{\"format\":\"pt\"")); /* the metadata comes first */
-    assert_int_equal(n, 4096 + 24 + 8 + 4); /* the header, 6 floats, 2 integers, 1 integer */
+    assert_contains(file + 8, "{\"__metadata__\":{\"format\":\"pt\""); /* the metadata comes first */
+    assert_int_equal(n, 4096 + 24 + 8 + 4);                            /* the header, 6 floats, 2 integers, 1 integer */
     free(file);
 }
 
@@ -387,7 +387,7 @@ TEST(mistakes_of_a_writer_end_the_program)
     const char *path = temp_path("mistake.safetensors");
     struct outcome outcome = run_child(publish_too_little, (void *)path);
     assert_int_equal(outcome.signal, SIGABRT);
-    assert_non_null(strstr(outcome.text, "4 bytes written, 8 declared"));
+    assert_contains(outcome.text, "4 bytes written, 8 declared");
     outcome = run_child(declare_twice, (void *)path);
     assert_int_equal(outcome.signal, SIGABRT);
     expect_refusal(invalid_metadata, (void *)path, EXIT_USAGE, "not valid UTF-8");
