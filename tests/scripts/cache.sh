@@ -52,12 +52,12 @@ bytes=$(wc -c <"$TMP/whole")
 flip() { # OFFSET: the entry with that byte changed, to the next higher one
     {
         head -c "$1" "$TMP/whole"
-        tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'
+        tail -c +$(($1 + 1)) "$TMP/whole" | head -c 1 | tr '\000-\377' '\001-\377\000'
         tail -c +$(($1 + 2)) "$TMP/whole"
     } >"$YARD_CACHE/$whole"
 }
 
-mended() { # DAMAGE: checks that the entry is compiled again, and that the next start uses what that made
+check_mended() { # DAMAGE: checks that the entry is compiled again, and that the next start uses what that made
     damaged=$(ls -i "$YARD_CACHE/$whole")
     check "$1: a start has the same numbers" has_same_numbers
     check "$1: the entry is compiled again" [ "$(ls -i "$YARD_CACHE/$whole")" != "$damaged" ]
@@ -67,20 +67,20 @@ mended() { # DAMAGE: checks that the entry is compiled again, and that the next 
 }
 
 flip $((bytes / 2))
-mended 'a changed byte'
+check_mended 'a changed byte'
 flip $((bytes - 1))
-mended 'a changed last byte'
+check_mended 'a changed last byte'
 head -c $((bytes / 2)) "$TMP/whole" >"$YARD_CACHE/$whole"
-mended 'half an entry'
+check_mended 'half an entry'
 head -c 20 "$TMP/whole" >"$YARD_CACHE/$whole"
-mended 'part of a header'
+check_mended 'part of a header'
 : >"$YARD_CACHE/$whole"
-mended 'an empty entry'
+check_mended 'an empty entry'
 cp "$YARD_CACHE/$other" "$YARD_CACHE/$whole"
-mended "another program's entry"
+check_mended "another program's entry"
 cp "$TMP/whole" "$YARD_CACHE/$whole"
 echo more >>"$YARD_CACHE/$whole"
-mended 'an entry that is too long'
+check_mended 'an entry that is too long'
 
 # ---- what decides about the code is in the key -----------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 # clock.sh - a driver's clock that steps back.
 #
 # This script checks that a trace counts the times at which the clock has stepped back, and that its summary says how
-# many they are.  By such a clock, a command starts before the command before it on its queue has ended.
+# many they are.  According to such a clock, a command starts before the command before it on its queue has ended.
 #
 # A library that is loaded before OpenCL's moves every SHIM_BACKth start back by 0.3 ms, which is within the command's
 # life (tests/support/shim_clock.c).

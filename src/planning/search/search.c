@@ -159,8 +159,8 @@ enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
 
 static const double MOST_WORSE = 0.3; /* 30 % */
 
-/* Does the search go on from a choice of this score: does it take fewer bytes beyond the budget than the current one, or
- * as many, in a time that is longer than the record's by at most a share? */
+/* Does the search go on from a choice of this score?  It does if the choice takes fewer bytes beyond the budget than
+ * the current one, or as many, in a time that is longer than the record's by at most a share. */
 static bool is_near_record(const struct search *search, const struct score *score, double excess, double share)
 {
     if (score->excess_bytes != excess)

@@ -62,7 +62,7 @@ static void remove_ours(DIR *entries, const char *name)
 
 /* Removes a folder - a checkpoint, an export or a temporary of one - and the files that yard writes into such a folder.
  * The folder that a link leads to is somebody else's: only the link is removed. */
-static void remove_files(const char *path)
+static void remove_in_place(const char *path)
 {
     struct stat status;
     if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
@@ -87,18 +87,19 @@ void remove_stray_folders(const char *parent, const char *begin)
         if (!is_stray(found->d_name, begin, STRAY_BEGINS))
             continue;
         char *path = join_path(parent, found->d_name);
-        remove_files(path);
+        remove_in_place(path);
         free(path);
     }
     if (entries)
         closedir(entries);
 }
 
+/* The folder is renamed first: at no moment does a folder of its name lack files. */
 void remove_folder(const char *path)
 {
     char *aside = format_string("%s" OLD TEMPORARY "%ld", path, (long)getpid());
     if (rename(path, aside) == 0)
-        remove_files(aside);
+        remove_in_place(aside);
     else if (errno != ENOENT)
         warn("cannot remove the folder %s: %s", path, strerror(errno));
     free(aside);
@@ -116,7 +117,7 @@ struct folder *open_folder(const char *path, size_t most_files)
     folder->temporary = format_string("%s" TEMPORARY "%ld", folder->path, (long)getpid());
     folder->cap = most_files;
     folder->files = allocate(most_files, sizeof *folder->files);
-    remove_files(folder->temporary); /* an earlier attempt of this process may have failed and left it */
+    remove_in_place(folder->temporary); /* an earlier attempt of this process may have failed and left it */
     folder->cleanup = (struct cleanup){.run = remove_folder_written, .argument = folder};
     on_fail(&folder->cleanup);
     if (mkdir(folder->temporary, 0777) != 0)
@@ -168,8 +169,10 @@ void publish_folder(struct folder *folder)
     char *beside = format_string("%s" BESIDE, folder->path);
     if (folder->n)
         must(sync_folder_of(folder->files[0]));
-    if (exists(beside)) /* it is whole; a process that was killed has left it: it takes its place first */
-        take_place(beside, folder->path);
+    if (exists(beside) &&
+        !take_place(beside, folder->path)) /* a process that was killed has left it, and it is whole */
+        fail(EXIT_IO, "cannot rename the folder %s, which an earlier run has left, to %s: %s", beside, folder->path,
+             strerror(errno));
     bool replaces = exists(folder->path);
     expect_unlocked("cannot write the folder", folder->path); /* a run may have made it in between */
     bool done = replaces ? replace_folder(folder, beside) : rename(folder->temporary, folder->path) == 0;
@@ -178,7 +181,7 @@ void publish_folder(struct folder *folder)
              strerror(errno));
     must(sync_folder_of(folder->path));
     if (replaces)
-        remove_files(folder->temporary);
+        remove_in_place(folder->temporary);
     cancel_on_fail(&folder->cleanup);
     free(beside);
     free_folder(folder);

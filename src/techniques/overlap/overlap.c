@@ -240,8 +240,9 @@ static struct task *maker_of(const struct update_mover *mover, const struct tens
     return at == NONE ? mover->list->extra.sentinel : mover->list->tasks[at];
 }
 
-/* The host's tensor shares bytes with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the device's
- * tensor does not either, so that no task waits for the copy. */
+/* Adds a copy of the tensor to the host, behind its maker and the copies that follow the maker already, and returns the
+ * host's tensor.  That one shares bytes with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the
+ * device's tensor does not either, so that no task waits for the copy. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose)
 {

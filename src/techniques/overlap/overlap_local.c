@@ -31,7 +31,8 @@
  *     only tested (test_overlap.c:   a step that leaves a side out leaves old values there, and no task reads these
  *     sides at random)               before fetch or return has made them new
  *     holds always                   the device's parameters are valid after each update; the device's state is valid
- *                                    when the list has been drained (return_state()); before step 1 both sides are
+ *                                    when the list has been drained (return_state()); before step 1 both are valid on
+ *                                    either side
  *
  * overlap_local_forecast.c predicts, before the step runs, what the rule will choose.
  *

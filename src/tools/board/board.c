@@ -1,8 +1,8 @@
 /* board.c - moves tasks of a list, as a person asks, and simulates and proves each move (see board.h).
  *
  * The list itself is never placed: forecast_list_within() places, orders and simulates a draft of it and shows that to
- * look_at_board(), which writes the trace and proves.  Before a move the position and lane of each task are noted; an undo
- * restores them.
+ * look_at_board(), which writes the trace and proves.  Before a move the position and lane of each task are noted; an
+ * undo restores them.
  */
 #include "board.h"
 #include "trainer/base/module.h"

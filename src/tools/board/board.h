@@ -29,9 +29,9 @@ struct move {
     int64_t behind;    /* the task of that lane which comes right before it there; NONE: it is the first */
 };
 
-/* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *position says where the task is
- * now.  Otherwise why it cannot; the caller frees the problem, and *position is that of the task that is in the way, else the task
- * itself. */
+/* Tries the move, instead of one that was tried before.  NULL: the move can be kept, and *position says where the task
+ * is now.  Otherwise why it cannot; the caller frees the problem, and *position is that of the task that is in the way,
+ * or else of the task itself. */
 struct problem *try_move(struct board *board, const struct move *move, size_t *position);
 void keep_move(struct board *board); /* keeps the move that was tried last */
 

@@ -106,9 +106,9 @@ struct problem *add_added(struct bpe *bpe, const struct added_token *added, cons
     GROW(bpe->added, bpe->cap_added, bpe->n_added + 1);
     bpe->added[bpe->n_added++] = *added;
     bpe->tokens[added->token].is_added = true;
-    struct added_tree *tree = &bpe->trees[0];
+    struct added_tree *tree = &bpe->trees[PLAIN_TREE];
     if (added->kinds & IS_NORMALIZED)
-        tree = &bpe->trees[1];
+        tree = &bpe->trees[NORMALIZED_TREE];
     add_to_tree(tree, text, n, added->token);
     return NULL;
 }

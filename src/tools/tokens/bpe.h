@@ -61,7 +61,7 @@ struct added_tree {
     bool begins[256];        /* bytes with which the texts begin */
 };
 
-enum { ADDED_TREES = 2 };
+enum { PLAIN_TREE, NORMALIZED_TREE, ADDED_TREES };
 
 struct bpe {
     int n;
@@ -76,7 +76,7 @@ struct bpe {
     bool joined[256][256];    /* bytes x and y: does a merge join a token that ends with x to one that begins with y? */
     struct added_token *added;
     size_t n_added, cap_added;
-    struct added_tree trees[ADDED_TREES]; /* one for the added tokens that are not normalized, one for those that are */
+    struct added_tree trees[ADDED_TREES]; /* for added tokens that are not normalized, and for those that are */
     const uint8_t *class_of;              /* [CODE_POINTS] enum char_class */
 };
 

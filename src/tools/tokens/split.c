@@ -121,7 +121,7 @@ static void cut_words(const struct cutting *cutting, const char *part, size_t n)
 static int added_at(const struct bpe *bpe, const struct added_tree *tree, const char *text, size_t n)
 {
     int longest = NONE;
-    uint64_t node = 0;
+    uint64_t node = 0; /* of the tree, which also has the tokens that drop_tokens() has dropped: those from bpe->n on */
     if (!tree->begins[(unsigned char)*text])
         return NONE;
     for (size_t i = 0; i < n; i++) {

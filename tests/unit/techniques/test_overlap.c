@@ -238,7 +238,7 @@ TEST(plans_are_near_the_best_list)
         struct pass_report *reports;
         struct best best = best_list(&instance);
         if (!isfinite(best.period))
-            continue; /* see budgets() below */
+            continue; /* no list fits: budgets_decide_which_updates_move */
         double more = plan_instance(&instance, &reports) / best.period - 1;
         if (more > 0.04)
             test_failed("instance %d: the plan %s takes %.2f %% more than the best of all lists (CPU %zx%s)\n", (int)i,

@@ -281,7 +281,7 @@ static void expect_distances(struct checkpoint *nine, struct checkpoint *ten)
     assert_close(difference.norm / sqrt(norm), 1, 1e-9);
 }
 
-/* A model whose tensor 0, wte.weight, takes several windows, and two meshes: rows and columns on one, shards on the
+/* A model whose tensor 0, wte.weight, is large, and two meshes: rows and columns on one, shards on the
  * other. */
 struct large_case {
     struct config config;
@@ -317,7 +317,7 @@ static void end_large(struct large_case *large)
     free_mesh(&large->to);
 }
 
-TEST(large_tensors_are_streamed)
+TEST(large_tensors_are_copied)
 {
     struct large_case large = make_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
@@ -353,13 +353,13 @@ TEST(values_that_differ_in_a_bit_are_counted)
     end_large(&large);
 }
 
-TEST(damage_in_the_last_window_is_noticed)
+TEST(damage_in_the_last_byte_is_noticed)
 {
     struct large_case large = make_large();
     struct checkpoint *whole = write_large(&large, "large", 9);
     struct checkpoint *cut = cut_large(&large, whole);
     const struct piece *piece = &cut->cut->tensors[0].pieces[0];
-    assert_above(ELEMENT_BYTES * piece_elements(piece), 600000); /* more than two windows */
+    assert_above(ELEMENT_BYTES * piece_elements(piece), 600000);
     char *file = rank_file(cut, piece->rank);
     size_t size;
     char *bytes = read_whole(file, &size);
