@@ -2,28 +2,19 @@
  * right.
  *
  * Elements near each other are in the caches; a binary search among all of a long array would miss them at each step.
- * The functions are inline, unlike lower_bound() of array.h: pictures ask so often that a call for each comparison
- * would cost time.
  */
 #ifndef NEAR_H
 #define NEAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "trainer/base/base.h"
 
-/* The first of items[low] ... items[high - 1] that is not before the key; high: all are before it.  low, where no such
- * items are. */
+/* lower_bound() of array.h among items[low] ... items[high - 1].  Returns low where no such items are. */
 static inline size_t lower_bound_within(const void *key, const void *items, size_t low, size_t high, size_t size,
                                         bool (*is_before)(const void *item, const void *key))
 {
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (is_before((const char *)items + middle * size, key))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    if (low >= high)
+        return low;
+    return low + lower_bound(key, (const char *)items + low * size, high - low, size, is_before);
 }
 
 /* The same among items[from] ... items[n - 1], by growing steps from `from` on. */
@@ -36,7 +27,7 @@ static inline size_t lower_bound_near(size_t from, const void *key, const void *
         i += step;
         step *= 2;
     }
-    return lower_bound_within(key, items, low, i < n ? i : n, size, is_before);
+    return lower_bound_within(key, items, low, MIN(i, n), size, is_before);
 }
 
 #endif
