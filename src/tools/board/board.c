@@ -96,7 +96,7 @@ struct board *open_board(const char *path, double clip)
     struct problem *problem = simulate_board(board);
     if (problem) {
         remove(board->trace);
-        fail(problem->code, "%s: %s", path, problem->sentence);
+        fail(EXIT_USAGE, "%s: %s", path, problem->sentence); /* the mistake is in the user's file, whatever it is */
     }
     return board;
 }
