@@ -15,9 +15,14 @@ struct search {
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
-/* Is a less than b, which may be infinite, by more than rounding?  Neither is negative.  (Sums of the same numbers in
- * another order differ by rounding.) */
-static bool is_less(double a, double b) { return a < b * (1 - SAME_TIME); }
+/* Is a less than b by more than rounding?  (Sums of the same numbers in another order differ by it.)  A difference to
+ * an infinite b would be no number. */
+static bool is_less(double a, double b)
+{
+    if (isinf(b))
+        return a < b;
+    return a < b - SAME_TIME * fabs(b);
+}
 
 bool is_better(const struct score *a, const struct score *b)
 {
