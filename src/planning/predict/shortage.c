@@ -62,8 +62,9 @@ static char *name_raised_budgets(const struct machine *machine, const struct dev
 {
     char *named = NULL;
     char text[32];
-    for (const struct device *device = first; device <= machine->host; device++) {
-        bool is_raised = device->budget != before[device->index].budget;
+    for (int i = first->index; i <= machine->n_devices; i++) {
+        const struct device *device = &machine->devices[i];
+        bool is_raised = device->budget != before[i].budget;
         bool is_named = device != first && !has_own_budget(device); /* it was named with the first one */
         if (is_raised && !is_named)
             append_text(&named, "%s%zu bytes (%s) for %s", named ? ", " : "", device->budget,

@@ -126,11 +126,7 @@ static void add_hop(struct broadcast *broadcast, struct edit *edit, struct task 
         GROW(broadcast->messages, broadcast->cap_messages, broadcast->n_messages + 1);
         message = &broadcast->messages[broadcast->n_messages++];
         *message = (struct message){
-            .number = copy->extra.message,
-            .source = copy_source(copy),
-            .position = copy->index,
-            .first_use = SIZE_MAX,
-        };
+            .number = copy->extra.message, .source = copy_source(copy), .position = copy->index, .first_use = SIZE_MAX};
         parent = SOURCE;
     }
     GROW(message->hops, message->cap, message->n + 1);
@@ -347,11 +343,10 @@ static struct lane *lane_of_queue(const struct broadcast *broadcast, const struc
 /* That queue of a device that receives.  Queue 1's receives are on its lane of copies from others (FOR_MOVES). */
 static struct lane *receiving_lane(const struct broadcast *broadcast, struct device *to, int queue)
 {
-    char purpose[PURPOSE_NAME];
+    char word[PURPOSE_NAME];
     if (queue == 0)
         return to->lanes[LANE_COMPUTE];
-    return lane_for(broadcast->list->pool->machine, to, LANE_UPLOAD,
-                    queue == 1 ? FOR_MOVES : for_queue(purpose, queue));
+    return lane_for(broadcast->list->pool->machine, to, LANE_UPLOAD, queue == 1 ? FOR_MOVES : for_queue(word, queue));
 }
 
 /* Puts the receive right before the first reader of what the hop brings, so that later tasks of the lane wait no longer

@@ -94,7 +94,6 @@ void remove_stray_folders(const char *parent, const char *begin)
         closedir(entries);
 }
 
-/* The folder is renamed first: at no moment does a folder of its name lack files. */
 void remove_folder(const char *path)
 {
     char *aside = format_string("%s" OLD TEMPORARY "%ld", path, (long)getpid());
@@ -169,8 +168,8 @@ void publish_folder(struct folder *folder)
     char *beside = format_string("%s" BESIDE, folder->path);
     if (folder->n)
         must(sync_folder_of(folder->files[0]));
-    if (exists(beside) &&
-        !take_place(beside, folder->path)) /* a process that was killed has left it, and it is whole */
+    /* A process that was killed may have left it.  It is whole, and takes its place first. */
+    if (exists(beside) && !take_place(beside, folder->path))
         fail(EXIT_IO, "cannot rename the folder %s, which an earlier run has left, to %s: %s", beside, folder->path,
              strerror(errno));
     bool replaces = exists(folder->path);

@@ -240,9 +240,8 @@ static struct task *maker_of(const struct update_mover *mover, const struct tens
     return at == NONE ? mover->list->extra.sentinel : mover->list->tasks[at];
 }
 
-/* Adds a copy of the tensor to the host, behind its maker and the copies that follow the maker already, and returns the
- * host's tensor.  That one shares bytes with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the
- * device's tensor does not either, so that no task waits for the copy. */
+/* The host's tensor shares bytes with nothing, so that no task waits for the update.  With GRADIENTS_ALONE the device's
+ * tensor does not either, so that no task waits for the copy. */
 struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
                           const char *purpose)
 {
@@ -253,7 +252,7 @@ struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, str
     set_exclusive(mover->edit, copy);
     if (mover->sharing == GRADIENTS_ALONE && !tensor->storage->persistent)
         make_persistent(mover->edit, tensor->storage);
-    while (last->next->role == ROLE_OFFLOAD)
+    while (last->next->role == ROLE_OFFLOAD) /* a copy down that follows the maker already */
         last = last->next;
     insert_behind(mover->edit, last);
     tag_tasks(list, layer, NONE, ROLE_OFFLOAD);

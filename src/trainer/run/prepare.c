@@ -7,14 +7,19 @@ static cl_int set_arg(const struct task *task, cl_kernel kernel, cl_uint i)
 {
     const struct arg *arg = &task->args[i];
     cl_mem buffer = NULL;
-    if (arg->kind == ARG_FLOAT)
+    switch (arg->kind) {
+    case ARG_FLOAT:
         return clSetKernelArg(kernel, i, sizeof arg->real, &arg->real);
-    if (arg->kind == ARG_STRUCT)
+    case ARG_STRUCT:
         return clSetKernelArg(kernel, i, arg->n_bytes, arg->bytes);
-    if (arg->kind == ARG_LOCAL)
+    case ARG_LOCAL:
         return clSetKernelArg(kernel, i, arg->n_bytes, NULL);
-    if (arg->kind != ARG_TENSOR) /* ARG_INT, ARG_ELEMENTS */
+    case ARG_INT:
+    case ARG_ELEMENTS:
         return clSetKernelArg(kernel, i, sizeof arg->number, &arg->number);
+    case ARG_TENSOR:
+        break; /* below */
+    }
     if (arg->access != NONE)
         buffer = tensor_buffer(task->accesses[arg->access].tensor);
     return clSetKernelArg(kernel, i, sizeof buffer, &buffer);

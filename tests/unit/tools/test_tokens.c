@@ -369,6 +369,9 @@ TEST(many_added_tokens_take_no_more_time)
     double seconds = seconds_to_encode(many, &text, &n);
     assert_int_equal(n, N / 6 + N / 6 * 3); /* <7> is a token, and <a> the tokens of its three bytes */
     assert_int_equal(n_with_few, n);
+    uint16_t *tokens = bpe_encode(many, &text, &n);
+    assert_int_equal(tokens[3], 258 + 7);
+    free(tokens);
     assert_below(seconds, MOST_TIMES * seconds_with_few);
     free(bytes);
     free_bpe(few);
