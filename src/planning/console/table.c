@@ -35,6 +35,11 @@ void add_row(struct table *table, const struct cell *cells)
     table->n++;
 }
 
+static const struct cell *cell_at(const struct table *table, size_t row, size_t column)
+{
+    return &table->cells[row * table->n_columns + column];
+}
+
 void sort_table(struct table *table, size_t column)
 {
     size_t n = table->n_columns;
@@ -42,9 +47,9 @@ void sort_table(struct table *table, size_t column)
     struct cell *row = allocate(n, sizeof *row);
     for (size_t i = 1; i < table->n; i++) { /* insertion sort, the largest first: rows before i are sorted already */
         size_t at = i;
-        memcpy(row, &table->cells[i * n], size);
-        while (at > 0 && table->cells[(at - 1) * n + column].number < row[column].number) {
-            memcpy(&table->cells[at * n], &table->cells[(at - 1) * n], size);
+        memcpy(row, cell_at(table, i, 0), size);
+        while (at > 0 && cell_at(table, at - 1, column)->number < row[column].number) {
+            memcpy(&table->cells[at * n], cell_at(table, at - 1, 0), size);
             at--;
         }
         memcpy(&table->cells[at * n], row, size);
@@ -98,16 +103,25 @@ static int columns_before(const struct table *table, size_t i)
 /* A text in the last column goes on below itself where the terminal ends. */
 static void print_last_text(FILE *out, const struct table *table, const char *text)
 {
-    int before = columns_before(table, table->n_columns - 1), width = table->columns[table->n_columns - 1].width;
+    int before = columns_before(table, table->n_columns - 1);
+    int bytes = (int)bytes_that_fit(text, table->columns[table->n_columns - 1].width);
     if (!is_screen(fileno(out))) {
-        fprintf(out, "%.*s", width, text);
+        fprintf(out, "%.*s", bytes, text);
         return;
     }
-    char *line = format_string("%*s%.*s", before, "", width, text);
+    char *line = format_string("%*s%.*s", before, "", bytes, text);
     char *folded = fold_text(line, MAX(screen_width(fileno(out)), before + LAST_WIDTH));
     fputs(folded + before, out);
     free(folded);
     free(line);
+}
+
+/* printf cuts and pads texts by bytes, but a character that is not ASCII has several. */
+static void print_text(FILE *out, const char *text, int width)
+{
+    size_t bytes = bytes_that_fit(text, width);
+    int blanks = width - count_characters(text, bytes);
+    fprintf(out, "%.*s%*s", (int)bytes, text, blanks, "");
 }
 
 /* Prints a cell of column i, and blanks up to the next column, if there is one. */
@@ -118,11 +132,24 @@ static void print_cell(FILE *out, const struct table *table, size_t i, const cha
     if (column->kind == CELL_TEXT && last)
         print_last_text(out, table, text);
     else if (column->kind == CELL_TEXT)
-        fprintf(out, "%-*.*s", column->width, column->width, text);
+        print_text(out, text, column->width);
     else
         fprintf(out, "%*s", column->width, text);
     if (!last)
         fprintf(out, "%*s", table->blanks, "");
+}
+
+/* The columns of the terminal that the longest text of column i takes, which may be its heading. */
+static int widest_cell(const struct table *table, size_t i)
+{
+    const struct column *column = &table->columns[i];
+    int widest = (int)strlen(column->heading);
+    for (size_t row = 0; row < table->n; row++) {
+        char number[64];
+        const char *text = format_cell(number, column, cell_at(table, row, i));
+        widest = MAX(widest, count_characters(text, strlen(text)));
+    }
+    return widest;
 }
 
 /* On a terminal that is too narrow for the table, columns become no wider than what they hold, and if need be stand
@@ -134,12 +161,8 @@ static void fit_columns(FILE *out, struct table *table)
         return;
     for (size_t i = 0; i < table->n_columns; i++) {
         struct column *column = &table->columns[i];
-        int widest = column->heading ? (int)strlen(column->heading) : 0;
-        for (size_t row = 0; column->heading && row < table->n; row++) {
-            char text[64];
-            widest = MAX(widest, (int)strlen(format_cell(text, column, &table->cells[row * table->n_columns + i])));
-        }
-        column->width = MIN(column->width, widest);
+        if (column->heading)
+            column->width = MIN(column->width, widest_cell(table, i));
     }
     const struct column *last = &table->columns[table->n_columns - 1];
     int least = last->kind == CELL_TEXT ? MIN(last->width, LAST_WIDTH) : last->width; /* a text can be folded */
@@ -162,11 +185,10 @@ void print_heading(FILE *out, const struct table *table)
 void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 {
     for (size_t row = first; row < MIN(end, table->n); row++) {
-        const struct cell *cells = &table->cells[row * table->n_columns];
         for (size_t i = 0; i < table->n_columns; i++) {
             char text[64];
             if (table->columns[i].heading)
-                print_cell(out, table, i, format_cell(text, &table->columns[i], &cells[i]));
+                print_cell(out, table, i, format_cell(text, &table->columns[i], cell_at(table, row, i)));
         }
         fputc('\n', out);
     }
@@ -177,28 +199,36 @@ static bool is_blank(const struct table *table, size_t column, size_t end)
 {
     char text[64];
     for (size_t row = 0; row < MIN(end, table->n); row++) {
-        const struct cell *cell = &table->cells[row * table->n_columns + column];
-        if (strcmp(format_cell(text, &table->columns[column], cell), "-") != 0)
+        if (strcmp(format_cell(text, &table->columns[column], cell_at(table, row, column)), "-") != 0)
             return false;
     }
     return table->n > 0;
 }
 
+enum { HEADING = -1 }; /* its row */
+
+/* One line of print_cells(): the headings, or the texts of a row. */
+static void print_line_of_cells(FILE *out, const struct table *table, int64_t row, size_t end)
+{
+    fputc('\n', out);
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const struct column *column = &table->columns[i];
+        if (!column->heading || is_blank(table, i, end))
+            continue;
+        char number[64];
+        const char *text = column->heading;
+        if (row != HEADING)
+            text = format_cell(number, column, cell_at(table, (size_t)row, i));
+        fputc(column->kind == CELL_TEXT ? '\t' : '\v', out);
+        fputs(text, out);
+    }
+}
+
 void print_cells(FILE *out, const struct table *table, size_t end)
 {
-    for (size_t line = 0; line <= MIN(end, table->n); line++) { /* the heading, then rows */
-        fputc('\n', out);
-        for (size_t i = 0; i < table->n_columns; i++) {
-            const struct column *column = &table->columns[i];
-            char text[64];
-            if (!column->heading || is_blank(table, i, end))
-                continue;
-            fputc(column->kind == CELL_TEXT ? '\t' : '\v', out);
-            fputs(line == 0 ? column->heading
-                            : format_cell(text, column, &table->cells[(line - 1) * table->n_columns + i]),
-                  out);
-        }
-    }
+    print_line_of_cells(out, table, HEADING, end);
+    for (size_t row = 0; row < MIN(end, table->n); row++)
+        print_line_of_cells(out, table, (int64_t)row, end);
 }
 
 void print_table(FILE *out, struct table *table)
@@ -216,7 +246,7 @@ void print_top(FILE *out, struct table *table, size_t ms_column)
     print_heading(out, table);
     print_rows(out, table, 0, TOP);
     for (size_t i = TOP; i < table->n; i++)
-        rest += table->cells[i * table->n_columns + ms_column].number;
+        rest += cell_at(table, i, ms_column)->number;
     if (table->n > TOP)
         fprintf(out, "%zu more, %.3f ms in all: --json shows them\n", table->n - TOP, rest);
 }
@@ -240,7 +270,7 @@ json_t *table_json(const struct table *table)
         for (size_t k = 0; k < table->n_columns; k++) {
             const struct column *column = &table->columns[k];
             if (column->key)
-                json_object_set_new(row, column->key, cell_json(column, &table->cells[i * table->n_columns + k]));
+                json_object_set_new(row, column->key, cell_json(column, cell_at(table, i, k)));
         }
         json_array_append_new(rows, row);
     }

@@ -31,28 +31,13 @@ static _Atomic uint64_t drawn_ns; /* when it was drawn */
 
 bool may_redraw(void) { return now_ns() - drawn_ns >= 100000000; }
 
-/* Bytes of the text's characters that fit into `columns` columns. */
-static size_t bytes_that_fit(const char *text, int columns)
-{
-    size_t n = 0;
-    for (int room = columns; text[n]; n++) {
-        bool continues = (text[n] & 0xc0) == 0x80; /* this byte belongs to the character before it */
-        if (continues)
-            continue;
-        if (room == 0)
-            break;
-        room--;
-    }
-    return n;
-}
-
 void write_over(int fd, const char *text, enum drawn_line fate)
 {
-    size_t n = bytes_that_fit(text, screen_width(fd) - 1); /* some terminals wrap after their last column */
+    int columns = screen_width(fd) - 1; /* some terminals wrap after their last column */
     fflush(stdout);
     drawn_ns = now_ns();
     drawn_on = fd; /* set before the line is drawn, and again afterwards: a signal's message may come between */
-    dprintf(fd, "\r%.*s\033[K%c", (int)n, text, fate == STAYS ? '\n' : '\r');
+    dprintf(fd, "\r%.*s\033[K%c", (int)bytes_that_fit(text, columns), text, fate == STAYS ? '\n' : '\r');
     drawn_on = fate == STAYS ? 0 : fd;
 }
 

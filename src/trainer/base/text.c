@@ -141,15 +141,6 @@ static int find_second_column(const char *line)
     return first;
 }
 
-static int count_columns(const char *text, int n)
-{
-    int columns = 0;
-    for (int i = 0; i < n; i++)
-        if ((text[i] & 0xc0) != 0x80) /* this byte begins a character */
-            columns++;
-    return columns;
-}
-
 /* Appends the text up to `end`, which has no line break, folded between words into lines of `columns` columns. */
 static void fold_line(char **out, const char *line, const char *end, int columns)
 {
@@ -158,7 +149,7 @@ static void fold_line(char **out, const char *line, const char *end, int columns
     while (line < end) {
         int blanks = (int)strspn(line, " ");
         int n = (int)strcspn(line + blanks, " \n");
-        int wide = count_columns(line + blanks, n);
+        int wide = count_characters(line + blanks, (size_t)n);
         bool breaks = column > hang && column + blanks + wide > columns;
         if (breaks) {
             append_text(out, "\n%*s%.*s", hang, "", n, line + blanks);

@@ -99,6 +99,11 @@ size_t utf8_decode(const char *text, size_t left, uint32_t *character);
 size_t utf8_encode(uint32_t c, char out[UTF8_BYTES]); /* returns how many bytes the character has */
 size_t valid_utf8(const char *text, size_t n);        /* how many of the n bytes, from the first on, are valid UTF-8 */
 
+/* A terminal shows each character of valid UTF-8 in one column.  count_characters() says how many characters begin in the
+ * first n bytes of the text, and bytes_that_fit() how many of its bytes `columns` columns can show. */
+int count_characters(const char *text, size_t n);
+size_t bytes_that_fit(const char *text, int columns);
+
 /* Prints UTF-8 whose bytes come a few at a time: a character is printed when its last byte has come.  Bytes that can be
  * no character become U+FFFD, one for all bytes that together could have begun a character.  Control characters except
  * '\t' and '\n' become '.'.  A stream begins as zeros; a character that is incomplete at its end becomes U+FFFD. */

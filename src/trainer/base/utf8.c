@@ -66,6 +66,26 @@ size_t valid_utf8(const char *text, size_t n)
     return n;
 }
 
+/* Every byte of a character after its first one is 10xxxxxx in binary. */
+static bool begins_character(char byte) { return (byte & 0xc0) != 0x80; }
+
+int count_characters(const char *text, size_t n)
+{
+    int characters = 0;
+    for (size_t i = 0; i < n; i++)
+        if (begins_character(text[i]))
+            characters++;
+    return characters;
+}
+
+size_t bytes_that_fit(const char *text, int columns)
+{
+    size_t n = 0;
+    while (text[n] && count_characters(text, n + 1) <= columns)
+        n++;
+    return n;
+}
+
 /* Can these n bytes be the beginning of a valid character?  They can if the least bytes that may follow, 0x80, complete
  * one, or the greatest, 0xBF.  No others need be tried: after 0xE0 low bytes make a longer form than needed, and after
  * 0xED high ones a surrogate, but never both. */

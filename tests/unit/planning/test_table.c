@@ -43,3 +43,20 @@ TEST(cells_of_a_table_fit_their_columns)
     free(text);
     free_table(rows);
 }
+
+/* Column "name" has 5 columns.  "größer" has 6 characters and 8 bytes; "Öl" has 2 characters and 3 bytes. */
+TEST(texts_of_a_table_are_cut_and_padded_by_characters)
+{
+    static const struct column columns[] = {{"name", "name", CELL_TEXT, 5, 0}, {"last", "last", CELL_TEXT, 3, 0}};
+    struct table *rows = new_table(columns, COUNT(columns));
+    ROW(rows, text_cell("größer"), text_cell("größer"));
+    ROW(rows, text_cell("Öl"), text_cell("Öl"));
+    struct begun_text begun;
+    FILE *out = begin_text(&begun);
+    print_rows(out, rows, 0, rows->n);
+    char *text = end_text(&begun);
+    assert_string_equal(text, "größe  grö\n"
+                              "Öl     Öl\n");
+    free(text);
+    free_table(rows);
+}
