@@ -99,8 +99,8 @@ size_t utf8_decode(const char *text, size_t left, uint32_t *character);
 size_t utf8_encode(uint32_t c, char out[UTF8_BYTES]); /* returns how many bytes the character has */
 size_t valid_utf8(const char *text, size_t n);        /* how many of the n bytes, from the first on, are valid UTF-8 */
 
-/* A terminal shows each character of valid UTF-8 in one column.  count_characters() says how many characters begin in the
- * first n bytes of the text, and bytes_that_fit() how many of its bytes `columns` columns can show. */
+/* A terminal shows each character of valid UTF-8 in one column.  count_characters() says how many characters begin in
+ * the first n bytes of the text, and bytes_that_fit() how many of its bytes `columns` columns can show. */
 int count_characters(const char *text, size_t n);
 size_t bytes_that_fit(const char *text, int columns);
 
