@@ -25,7 +25,7 @@ int decimals_of(double size, int most)
     return size >= 9.995 ? most - 1 : most;
 }
 
-char *format_ns(char out[32], double ns)
+char *format_ns(char out[NUMBER_TEXT], double ns)
 {
     static const char *const units[] = {"ns", "µs", "ms", "s"};
     size_t i = 0;
@@ -34,6 +34,6 @@ char *format_ns(char out[32], double ns)
     int decimals = 0;
     if (i > 0 && fabs(ns) < 999.5)
         decimals = decimals_of(fabs(ns), 3);
-    snprintf(out, 32, "%.*f %s", decimals, ns, units[i]);
+    snprintf(out, NUMBER_TEXT, "%.*f %s", decimals, ns, units[i]);
     return out;
 }

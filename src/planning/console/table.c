@@ -68,7 +68,7 @@ static bool is_shown(const struct column *column, double x)
     return isfinite(x);
 }
 
-static const char *format_cell(char out[64], const struct column *column, const struct cell *cell)
+static const char *format_cell(char out[NUMBER_TEXT], const struct column *column, const struct cell *cell)
 {
     double x = cell->number;
     if (column->kind == CELL_TEXT)
@@ -76,13 +76,13 @@ static const char *format_cell(char out[64], const struct column *column, const 
     if (!is_shown(column, x))
         return "-";
     if (column->kind == CELL_COUNT)
-        snprintf(out, 64, "%.0f", x);
+        snprintf(out, NUMBER_TEXT, "%.0f", x);
     else if (column->kind == CELL_SHORT)
-        snprintf(out, 64, "%.4g", x);
+        snprintf(out, NUMBER_TEXT, "%.4g", x);
     else if (column->kind == CELL_SHARE)
-        snprintf(out, 64, "%.1f%%", 100 * x);
+        snprintf(out, NUMBER_TEXT, "%.1f%%", 100 * x);
     else if (column->kind == CELL_CHANGE)
-        snprintf(out, 64, "%+.2f%%", 100 * x);
+        snprintf(out, NUMBER_TEXT, "%+.2f%%", 100 * x);
     else
         format_number(out, x, column->decimals);
     return out;
@@ -145,7 +145,7 @@ static int widest_cell(const struct table *table, size_t i)
     const struct column *column = &table->columns[i];
     int widest = (int)strlen(column->heading);
     for (size_t row = 0; row < table->n; row++) {
-        char number[64];
+        char number[NUMBER_TEXT];
         const char *text = format_cell(number, column, cell_at(table, row, i));
         widest = MAX(widest, count_characters(text, strlen(text)));
     }
@@ -186,7 +186,7 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 {
     for (size_t row = first; row < MIN(end, table->n); row++) {
         for (size_t i = 0; i < table->n_columns; i++) {
-            char text[64];
+            char text[NUMBER_TEXT];
             if (table->columns[i].heading)
                 print_cell(out, table, i, format_cell(text, &table->columns[i], cell_at(table, row, i)));
         }
@@ -197,7 +197,7 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 /* Is every row before `end` a "-" in this column? */
 static bool is_blank(const struct table *table, size_t column, size_t end)
 {
-    char text[64];
+    char text[NUMBER_TEXT];
     for (size_t row = 0; row < MIN(end, table->n); row++) {
         if (strcmp(format_cell(text, &table->columns[column], cell_at(table, row, column)), "-") != 0)
             return false;
@@ -215,7 +215,7 @@ static void print_line_of_cells(FILE *out, const struct table *table, int64_t ro
         const struct column *column = &table->columns[i];
         if (!column->heading || is_blank(table, i, end))
             continue;
-        char number[64];
+        char number[NUMBER_TEXT];
         const char *text = column->heading;
         if (row != HEADING)
             text = format_cell(number, column, cell_at(table, (size_t)row, i));

@@ -204,7 +204,7 @@ void write_options(FILE *out, enum line_of kind, const void *from)
     for (const struct option_word *word = options; word < options + COUNT(options); word++) {
         if (word->kind != kind)
             continue;
-        char text[32];
+        char text[NUMBER_TEXT];
         double number = load_value((const char *)from + word->offset, word->value);
         if (number == word->absent || isnan(number))
             continue;

@@ -50,7 +50,7 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
                 before = ",";
                 way = ways[direction];
             }
-    char number[32];
+    char number[NUMBER_TEXT];
     if (way)
         fprintf(out, " %s", way);
     else
@@ -261,7 +261,7 @@ static void write_operands(FILE *out, const char *before, char **names, const st
 static void write_work(FILE *out, char **names, const struct task *task, const char *name, double seconds)
 {
     struct task written = *task;
-    char number[32];
+    char number[NUMBER_TEXT];
     if (task->role >= ROLES_BY_HAND)
         written.role = ROLE_OTHER;
     if (task->role != ROLE_BROADCAST) /* only of broadcasts a pass asks for the message */

@@ -193,7 +193,7 @@ struct costs *read_costs(const char *path)
 void refuse_if_other_fingerprint(const struct costs *costs, const struct device *device, const char *engine)
 {
     char driver[128] = "";
-    char units[32], units_now[32], vector[32], vector_now[32];
+    char units[NUMBER_TEXT], units_now[NUMBER_TEXT], vector[NUMBER_TEXT], vector_now[NUMBER_TEXT];
     if (!costs->measured)
         return;
     if (device->cl)

@@ -53,7 +53,7 @@ static void free_outlook(struct outlook *outlook)
 /* Says what a pass has changed: the bytes of the device that was fullest before the pass, and the step's time. */
 static char *describe_gain(const struct machine *machine, const struct outlook *before, const struct outlook *after)
 {
-    char now[32], was[32];
+    char now[NUMBER_TEXT], was[NUMBER_TEXT];
     char *text = NULL;
     double period_before = before->forecast.period, period_after = after->forecast.period;
     int fullest = 0;

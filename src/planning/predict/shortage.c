@@ -4,7 +4,7 @@
 
 char *describe_shortage(const struct device *before, const struct forecast *forecast)
 {
-    char where[LAYER_AND_MICRO], budget[128];
+    char where[LAYER_AND_MICRO], budget[BUDGET_TEXT];
     const struct device *device = before;
     while (!device->is_host && forecast->needed_bytes[device->index] <= device->budget)
         device++;
@@ -61,7 +61,7 @@ static const struct device *first_raised(const struct machine *machine, const st
 static char *name_raised_budgets(const struct machine *machine, const struct device *before, const struct device *first)
 {
     char *named = NULL;
-    char text[32];
+    char text[NUMBER_TEXT];
     for (int i = first->index; i <= machine->n_devices; i++) {
         const struct device *device = &machine->devices[i];
         bool is_raised = device->budget != before[i].budget;

@@ -143,7 +143,7 @@ static void print_period(FILE *out, const struct simulation *simulation, const s
 /* Prints what the device holds at most: in list order, or by the clock, where lanes run ahead of the list's order. */
 static void print_peak(FILE *out, const struct device *device, size_t high_in_list, size_t high_by_clock)
 {
-    char in_list[32], by_clock[32], budget[32] = "none";
+    char in_list[NUMBER_TEXT], by_clock[NUMBER_TEXT], budget[NUMBER_TEXT] = "none";
     format_bytes(in_list, (double)high_in_list);
     format_bytes(by_clock, (double)high_by_clock);
     if (device->budget < NO_LIMIT)

@@ -104,7 +104,7 @@ static void take_trace_name(struct writer *file, const char *name, int old)
 /* Reserves the file's bytes and maps them.  A disk that fills up later would end the run with SIGBUS at a store. */
 static void map_file(struct trace_writer *writer, const char *name)
 {
-    char text[32];
+    char text[NUMBER_TEXT];
     int error = reserve_bytes(writer->fd, writer->size);
     if (error == 0) {
         writer->header = mmap(NULL, writer->size, PROT_READ | PROT_WRITE, MAP_SHARED, writer->fd, 0);

@@ -95,7 +95,7 @@ static _Noreturn void fail_with_devices(const struct settings *settings, const s
 {
     int each = strategy->pp * strategy->tp; /* devices of a replica */
     int nearest = nearest_devices(settings->batch, each, devices);
-    char text[64];
+    char text[MESH_TEXT];
     fail(EXIT_USAGE,
          "%s was trained with %s and --batch %d, which cannot go on with %d device%s: the nearest "
          "that can is --mesh dp=%d,pp=%d,tp=%d, which takes %d; or choose another --mesh",
@@ -129,7 +129,7 @@ static void record_training(struct trainer *trainer, struct list *list)
     /* A run that goes on without a mesh records the old strategy. */
     bool without_mesh = settings->resumed && !settings->mesh && n_ranks(&trainer->mesh) == 1;
     struct mesh strategy = without_mesh ? read_strategy(settings->source.checkpoint) : trainer->mesh;
-    char text[64];
+    char text[MESH_TEXT];
     record->options = options_json(RECORDED_OPTIONS);
     set_json_text(record->options, "mesh", format_mesh(text, &strategy));
     *folder_data_of(trainer, &module_checkpoint) = record;
@@ -289,7 +289,7 @@ static void print_resumed(struct trainer *trainer)
     uint64_t all = now_ns() - this_process->begun;
     uint64_t state = times->open + times->read + times->verify + times->upload;
     char *path = rank_file(checkpoint, 0);
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     double disk = measure_disk(path);
     print_line(stdout, "resumed     step %u of %s; %.3f s from the start to the first step:", checkpoint->step,
                checkpoint->path, 1e-9 * (double)all);

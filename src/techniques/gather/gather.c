@@ -389,7 +389,7 @@ static char *describe_gather(const struct survey *survey)
     for (int d = 0; d < n_devices; d++)
         most = MAX(most, shard_bytes[d]);
     free(shard_bytes);
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     return format_string("parameters are kept in shards of at most %s per device; in a step they are gathered %zu "
                          "times, a layer at a time, %d ahead",
                          format_bytes(bytes, (double)most), survey->n_gathered, AHEAD);

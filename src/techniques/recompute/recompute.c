@@ -75,7 +75,7 @@ int *remade_by_rule(const struct uses *uses, const struct pool *pool, enum recom
 static char *describe_remade(enum recompute mode, size_t repeated, double bytes)
 {
     const char *rule = mode == RECOMPUTE_SELECTIVE ? "selective" : "full";
-    char size[32];
+    char size[NUMBER_TEXT];
     if (repeated == 0)
         return copy_string("the list keeps no activation of a layer that could be made again");
     return format_string("%s: %zu tasks repeated; %s of activations not kept", rule, repeated,

@@ -98,7 +98,7 @@ static struct problem *fill_file(const struct snapfile *snapfile, const char *ma
 static struct problem *make_file(const struct opening *opening)
 {
     struct snapfile_writer *writer = opening->writer;
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     const struct snapfile *snapfile = snapfile_of(writer->file);
     struct problem *problem = try_open_writer(writer->file->path, &writer->beside);
     if (problem)

@@ -306,7 +306,7 @@ static json_t *snapshot_json(const struct checkpoint *checkpoint)
 static void print_snapshot(const struct checkpoint *checkpoint)
 {
     const struct snapfile *snapfile = snapfile_of(checkpoint);
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     printf("snapshot    slot %u of %d, %zu pieces, %s a slot; commit %llu\n", snapfile->newest.slot, snapfile->slots,
            snapfile->base.n, format_bytes(bytes, (double)snapfile->base.bytes),
            (unsigned long long)snapfile->newest.seq);

@@ -180,7 +180,7 @@ static struct ways measure_ways(const struct list *list)
 /* Says which bytes go by way of the device under --snapshot-in device. */
 static void describe_place(const struct ways *ways, struct pass_report *report)
 {
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     if (ways->on_device > 0)
         append_text(&report->reason, ", by way of %s on the device", format_bytes(bytes, ways->on_device));
     else
@@ -214,7 +214,7 @@ void report_snapshot(struct list *list, const struct costs *costs, const struct 
     const struct ways ways = measure_ways(list);
     struct times_report times_report = {
         .pass = report, .options = options, .costs = costs, .other_period = other_period};
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     report->fields = fields_before_forecast(&ways);
     if (!ways.updates) {
         report->reason =

@@ -103,7 +103,7 @@ static char *sum_up(const struct fate *fates, size_t n)
 {
     size_t n_swapped = 0, n_remade = 0;
     double copied = 0;
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     for (const struct fate *fate = fates; fate < fates + n; fate++) {
         double bytes_of_x = (double)fate->gap->tensor->bytes;
         if (fate->action == SWAP_TENSOR && fate->copy_out)

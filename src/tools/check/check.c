@@ -29,7 +29,7 @@ static void compare_with_file(struct checker *checker, const char *name, const f
     const struct st_tensor *stored = find_tensor(checker->file, name);
     if (!stored)
         return;
-    char shape[128];
+    char shape[SHAPE_TEXT];
     if (st_elements(stored) != n)
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected %zu elements", checker->file->file->path, name,
              format_shape(shape, stored->n_dims, stored->shape), n);
@@ -136,7 +136,7 @@ static void take_shape(struct settings *settings, const struct safetensors *file
 {
     const struct st_tensor *tokens = find_tensor(file, "tokens");
     const struct st_tensor *targets = find_tensor(file, "targets");
-    char text[128];
+    char text[SHAPE_TEXT];
     int64_t rows = tokens->shape[0], length = tokens->shape[1];
     if (rows != targets->shape[0] || length != targets->shape[1])
         fail(EXIT_FAILED, "%s: tokens and targets have different shapes", path);

@@ -31,7 +31,7 @@ static void format_piece(char out[128], const struct kept_tensor *tensor, const 
 static void add_tensor_rows(struct table *out, const struct kept_tensor *tensor)
 {
     const char *name = tensor->name, *role = kept_name[tensor->role];
-    char shape[128], cut[32], text[128];
+    char shape[SHAPE_TEXT], cut[32], text[128];
     format_shape(shape, tensor->dims, tensor->shape);
     format_cut(cut, tensor);
     for (size_t i = 0; i < tensor->n_pieces; i++) {
@@ -64,7 +64,7 @@ static void print_ls_json(const struct checkpoint *checkpoint)
 
 static void print_run_and_model(const struct checkpoint *checkpoint)
 {
-    char run[RUN_WORD], bytes[32], sizes[SIZES_BYTES], mesh[64];
+    char run[RUN_WORD], bytes[NUMBER_TEXT], sizes[SIZES_BYTES], mesh[MESH_TEXT];
     const struct cut_tensors *cut = checkpoint->cut;
     const struct mesh strategy = read_strategy(checkpoint);
     size_t elements = 0;

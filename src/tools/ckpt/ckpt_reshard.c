@@ -39,7 +39,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
 {
     struct mesh strategy = read_strategy(from), mesh = make_mesh(from, strategy.zero);
     struct checkpoint *to = new_checkpoint_like(from, path);
-    char text[64];
+    char text[MESH_TEXT];
     to->cut = cut_state(&from->cut->config, &mesh);
     set_json_text(to->options, "mesh", format_mesh(text, asked_ckpt.mesh ? &mesh : &strategy));
     json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
@@ -108,7 +108,7 @@ static void print_reshard_json(const struct checkpoint *to, const struct mesh *s
 /* Prints what was written: `moved` bytes were read, and as many written, in `seconds`. */
 static void report_reshard(const struct checkpoint *to, uint64_t moved, double seconds)
 {
-    char bytes[32], held[64], mesh[64];
+    char bytes[NUMBER_TEXT], held[MESH_TEXT], mesh[MESH_TEXT];
     const struct mesh strategy = read_strategy(to);
     if (asked_ckpt.json)
         print_reshard_json(to, &strategy, moved, seconds);

@@ -51,7 +51,7 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
 {
     struct checkpoint_opening opening = {.path = path};
     size_t before = json_array_size(damaged);
-    char text[32];
+    char text[NUMBER_TEXT];
     struct problem *problem = attempt(try_open, &opening);
     if (problem && only && problem->code != EXIT_FAILED)
         must(problem);

@@ -84,7 +84,7 @@ static json_t *device_json(const struct device_facts *facts)
 
 static void print_device(const struct device_facts *facts)
 {
-    char memory[32], budget[32], most[32];
+    char memory[NUMBER_TEXT], budget[NUMBER_TEXT], most[NUMBER_TEXT];
     const char *whose = strcmp(facts->type, "CPU") == 0 ? " of the host's" : "";
     format_bytes(memory, (double)facts->memory);
     format_bytes(budget, (double)facts->budget);

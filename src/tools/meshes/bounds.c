@@ -145,7 +145,7 @@ static void note_bytes(struct sketch *sketch, const struct trainer *trainer, con
 
 struct sketch *new_sketch(const struct settings *like, int tp, int micro_batch)
 {
-    char mesh[64];
+    char mesh[MESH_TEXT];
     struct settings settings = *like;
     struct problem *problem;
     settings.mesh = format_mesh(mesh, &(struct mesh){.dp = 1, .pp = 1, .tp = tp});

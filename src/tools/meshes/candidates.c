@@ -100,7 +100,7 @@ static void measure_candidate(const struct mesh_search *search, const struct mes
 static void plan_candidate(const struct mesh_search *search, const struct mesh_candidate *candidate,
                            struct trial_result *result)
 {
-    char mesh[64];
+    char mesh[MESH_TEXT];
     struct settings settings = search->settings;
     struct problem *problem;
     settings.mesh = format_mesh(mesh, &candidate->mesh);
@@ -194,7 +194,7 @@ static void finish_trial(struct trials *trials, size_t i)
     struct mesh_search *search = trials->search;
     const struct mesh_candidate *candidate = &trials->candidates[i];
     const struct trial_result *result = &trials->results[i];
-    char mesh[64];
+    char mesh[MESH_TEXT];
     int status = end_trial(trials, i);
     if (WIFSIGNALED(status))
         fail(EXIT_FAILED,

@@ -206,7 +206,7 @@ static void append_given_options(char **command)
 /* The command that plans an outcome.  The caller frees it. */
 static char *make_command(const struct mesh_candidate *candidate)
 {
-    char mesh[64];
+    char mesh[MESH_TEXT];
     char *command = NULL;
     append_quoted(&command, program_name);
     append_text(&command, " plan");

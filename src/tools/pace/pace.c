@@ -157,7 +157,7 @@ static void check_pace_options(struct settings *settings)
 /* Tasks are padded to the times that the list was simulated with. */
 static void pad_training(struct trainer *trainer)
 {
-    char text[32];
+    char text[NUMBER_TEXT];
     struct simulation *simulation = must_simulate(trainer->train_list, costs_of(trainer));
     /* The steps that find the scale train on zeros, whose gradients are 0: Adam's state stays so. */
     struct pace *pace = start_padding(trainer->train_list, simulation->steady, simulation->period, asked_pace.scale);

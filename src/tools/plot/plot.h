@@ -95,7 +95,7 @@ bool is_below_axis(const struct frame *frame, const struct series *series);
 
 /* How many losses lie below the axis, of the kind `first` and of later kinds. */
 size_t count_below(const struct frame *frame, const struct plot *plot, enum series_kind first);
-const char *tick_text(char out[32], const struct plot_axis *axis, int i);
+const char *tick_text(char out[NUMBER_TEXT], const struct plot_axis *axis, int i);
 
 /* ---- plot_names.c ------------------------------------------------------------------------------------------------ */
 

@@ -61,7 +61,7 @@ static void place_ticks(struct plot_axis *axis, int wanted)
         place_linear_ticks(axis, wanted);
 }
 
-const char *tick_text(char out[32], const struct plot_axis *axis, int i)
+const char *tick_text(char out[NUMBER_TEXT], const struct plot_axis *axis, int i)
 {
     snprintf(out, 32, "%.5g", axis->tick[i]);
     return out;

@@ -80,7 +80,7 @@ static int line_thickness(const struct plot *plot, const struct series *series)
 
 static void draw_axes(struct canvas *canvas, const struct frame *frame, const char *unit)
 {
-    char text[32];
+    char text[NUMBER_TEXT];
     for (int i = 0; i < frame->loss.n; i++) {
         int y = y_of_loss(frame, frame->loss.tick[i], 1);
         fill_rect(canvas, frame->x, y, frame->width, 1, RULE);

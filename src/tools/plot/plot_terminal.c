@@ -140,7 +140,7 @@ static void print_step_axis(FILE *out, const struct screen *screen)
 {
     size_t columns = (size_t)screen->letter->width;
     char *line = allocate(columns + 33, 1);
-    char text[32];
+    char text[NUMBER_TEXT];
     size_t used = 0;
     fprintf(out, "%*s+", LABEL, "");
     for (size_t i = 0; i < columns; i++)
@@ -194,7 +194,7 @@ static void print_legend(FILE *out, const struct screen *screen, int columns)
 
 void draw_on_terminal(FILE *out, const struct plot *plot, int columns, int rows, bool colour, bool braille)
 {
-    char label[32];
+    char label[NUMBER_TEXT];
     int width = MAX(columns - LABEL - 2, 10);
     struct screen screen = {.plot = plot, .across = braille ? 2 : 1, .down = braille ? 4 : 1, .colour = colour};
     screen.frame = (struct frame){.width = width * screen.across, .height = rows * screen.down};

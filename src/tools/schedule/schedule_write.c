@@ -189,7 +189,7 @@ static void write_send(const struct writing *writing, const struct turn *turn)
     int from_row = writing->schedule->row_of[turn->stage];
     int to_row = writing->schedule->row_of[to];
     double seconds = from_row == to_row ? 0 : writing->times.seconds[turn->stage][KEY_SEND];
-    char number[32];
+    char number[NUMBER_TEXT];
     fprintf(writing->out, "copy send %c%d.%d %c%d.%d lane=d%d.download%s time=%s layer=%d micro=%d role=send\n",
             forward ? 'x' : 'y', to, turn->micro, forward ? 'a' : 'd', turn->stage, turn->micro, from_row,
             forward ? "" : "1", format_exactly(number, seconds), turn->stage, turn->micro);
@@ -200,7 +200,7 @@ static void write_cell(struct writing *writing, const struct turn_cell *cell)
 {
     const struct turn *first = &cell->turns[0];
     const char name[] = {turn_letters[first->computation], '\0'};
-    char number[32];
+    char number[NUMBER_TEXT];
     char *reads = NULL, *writes = NULL;
     for (int k = 0; k < cell->n; k++)
         add_operands(writing, &cell->turns[k], &reads, &writes);

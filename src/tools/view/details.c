@@ -16,20 +16,20 @@ void format_axis(const struct view *view, char out[48], double at, double apart)
 }
 
 /* "2.42 GFLOP", "85.5 GB/s" */
-static char *format_amount(char out[32], double amount, const char *unit)
+static char *format_amount(char out[NUMBER_TEXT], double amount, const char *unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
     for (; i + 1 < COUNT(prefixes) && amount >= 999.5; i++)
         amount /= 1000;
-    snprintf(out, 32, "%.*f %s%s", decimals_of(amount, 2), amount, prefixes[i], unit);
+    snprintf(out, NUMBER_TEXT, "%.*f %s%s", decimals_of(amount, 2), amount, prefixes[i], unit);
     return out;
 }
 
 /* Appends "2.42 GFLOP: 85.5 GFLOP/s (7 % of peak)   ". */
 static void put_work(char **text, const char *amount, double rate, const char *unit, double peak)
 {
-    char per_second[32];
+    char per_second[NUMBER_TEXT];
     append_text(text, "%s", amount);
     if (rate > 0)
         append_text(text, ": %s", format_amount(per_second, rate, unit));
@@ -50,7 +50,7 @@ static void put_gap(char **text, const struct track *track, const struct trace_g
         uint64_t from = gap->at[i], to = gap->at[i + 1];
         uint64_t paused = paused_before(trace, to) - paused_before(trace, from);
         uint64_t ns = to - from - paused;
-        char time[32];
+        char time[NUMBER_TEXT];
         if (ns == 0)
             continue;
         format_ns(time, (double)ns * trace->header.pace_scale);
@@ -108,7 +108,7 @@ static void put_name(char **text, const struct trace_task *task)
 /* Appends from when to when, and how long. */
 static void put_times(const struct view *view, char **text, double from, double to)
 {
-    char part[32];
+    char part[NUMBER_TEXT];
     put_time(view, text, "from", from, to - from);
     put_time(view, text, "to", to, to - from);
     append_text(text, "\n\tlasts\t%s", format_ns(part, to - from));
@@ -153,7 +153,7 @@ char *describe_briefly(const struct view *view, const struct pick *pick)
     const struct trace_task *task = &trace->tasks[record->task];
     int64_t device = track->receiver[record->task];
     const struct trace_gap gap = gap_before(view, pick);
-    char part[32];
+    char part[NUMBER_TEXT];
     char *text = NULL;
     put_name(&text, task);
     append_text(&text, "\n\tlane\t%s", track->purpose[task->lane]);
@@ -185,7 +185,7 @@ static void put_shapes(char **text, const struct trace_task *task)
 static void put_prediction(char **text, double ns, double predicted)
 {
     double times = ns / predicted;
-    char part[32];
+    char part[NUMBER_TEXT];
     append_text(text, "   predicted %s", format_ns(part, predicted));
     if (times >= 3)
         append_text(text, " (%.*f times as long)", times < 9.95 ? 1 : 0, times);
@@ -203,7 +203,7 @@ char *describe_record(const struct track *track, size_t nth)
     double ns = (double)(record->end - record->start) * scale;
     double per_s = ns > 0 ? 1e9 / ns : 0;
     double predicted = trace->header.kind == TRACE_SIMULATED ? 0 : task->predicted_ns;
-    char part[32];
+    char part[NUMBER_TEXT];
     char *text = NULL;
     put_identity(&text, track, record);
 
@@ -231,7 +231,7 @@ char *describe_record(const struct track *track, size_t nth)
 
 char *describe_step(const struct view *view)
 {
-    char text[32];
+    char text[NUMBER_TEXT];
     char *all = NULL;
     for (int i = 0; i < view->n_tracks; i++) {
         const struct trace_step *step = find_step(view->tracks[i], view->sight.anchor);

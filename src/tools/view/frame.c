@@ -116,7 +116,7 @@ static void draw_memory_label(const struct view *view, const struct view_row *ro
     const struct track *track = view->tracks[row->track];
     int dot = view->scale, middle = row->y + row->height / 2;
     int x = 22 * dot, close = 2 * (GLYPH_HEIGHT - 3) * dot; /* small letters are lower than their glyphs */
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     format_bytes(bytes, track->peak[row->index]);
     if (row->height >= 2 * GLYPH_HEIGHT * dot) {
         put_text(view, x, middle - 16 * dot, view->width, INK, "memory");

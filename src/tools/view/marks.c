@@ -228,7 +228,7 @@ static void draw_between(const struct view *view, const double mark[2])
     int dot = view->scale, y = ruler.y + dot;
     double from = fmax(fmin(mark[0], mark[1]), view->sight.from);
     double to = fmin(fmax(mark[0], mark[1]), view->sight.to);
-    char text[32];
+    char text[NUMBER_TEXT];
     if (from > to)
         return;
     format_ns(text, fabs(mark[1] - mark[0]));

@@ -145,7 +145,7 @@ static void draw_overview(const struct view *view)
     double middle = median_step_ns(track); /* a first step that compiles kernels would flatten all others */
     bool loss = shows_loss(view);
     int dot = view->scale, y = loss ? box.y - 2 * dot : box.y + box.h / 2 - SMALL_LINE * dot;
-    char text[32];
+    char text[NUMBER_TEXT];
     for (size_t i = 0; i < n; i += stride)
         draw_step(view, i, fmax(2 * middle, 1));
     fill(view, box.x, box.y + box.h, box.w, dot, BORDER);

@@ -110,7 +110,7 @@ static void label_line(const struct view *view, const struct view_row *row, int 
 {
     int dot = view->scale, right = places_of(view).rows.x - 6 * dot;
     int y = MAX(MIN(line - 8 * dot, row->y + row->height - 15 * dot), row->y - 2 * dot);
-    char text[32];
+    char text[NUMBER_TEXT];
     put_small(view, AT_RIGHT, y, right, colour, "%s", format_bytes(text, bytes));
 }
 

@@ -172,7 +172,7 @@ static char *spell_long(const struct option *option)
 
 static char *spell_double(const struct option *option)
 {
-    char number[32];
+    char number[NUMBER_TEXT];
     return copy_string(format_exactly(number, *(const double *)option->value));
 }
 

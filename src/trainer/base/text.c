@@ -68,28 +68,28 @@ char *end_text(struct begun_text *begun)
     return begun->text;
 }
 
-char *format_number(char out[32], double x, int places)
+char *format_number(char out[NUMBER_TEXT], double x, int places)
 {
     if (isnan(x))
-        snprintf(out, 32, "nan");
+        snprintf(out, NUMBER_TEXT, "nan");
     else if (fabs(x) < 1e6)
-        snprintf(out, 32, "%.*f", places, x);
+        snprintf(out, NUMBER_TEXT, "%.*f", places, x);
     else
-        snprintf(out, 32, "%.4g", x);
+        snprintf(out, NUMBER_TEXT, "%.4g", x);
     return out;
 }
 
-char *format_exactly(char out[32], double x)
+char *format_exactly(char out[NUMBER_TEXT], double x)
 {
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(out, 32, "%.*g", digits, x);
+        snprintf(out, NUMBER_TEXT, "%.*g", digits, x);
         if (strtod(out, NULL) == x)
             break;
     }
     return out;
 }
 
-char *format_bytes(char out[32], double bytes)
+char *format_bytes(char out[NUMBER_TEXT], double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t unit = 0;
@@ -102,24 +102,24 @@ char *format_bytes(char out[32], double bytes)
         places = 2;
     else if (unit > 0 && bytes < 99.95)
         places = 1;
-    snprintf(out, 32, "%.*f %s", places, bytes, units[unit]);
+    snprintf(out, NUMBER_TEXT, "%.*f %s", places, bytes, units[unit]);
     return out;
 }
 
-char *format_seconds(char out[32], double seconds)
+char *format_seconds(char out[NUMBER_TEXT], double seconds)
 {
     bool known = seconds >= 0 && seconds < 1e12; /* false before the first step, for example */
     long long s = known ? llround(seconds) : 0;
     if (!known)
-        snprintf(out, 32, "?");
+        snprintf(out, NUMBER_TEXT, "?");
     else if (seconds < 9.95)
-        snprintf(out, 32, "%.1f s", seconds);
+        snprintf(out, NUMBER_TEXT, "%.1f s", seconds);
     else if (s < 60)
-        snprintf(out, 32, "%lld s", s);
+        snprintf(out, NUMBER_TEXT, "%lld s", s);
     else if (s < 3600)
-        snprintf(out, 32, "%lld min %02lld s", s / 60, s % 60);
+        snprintf(out, NUMBER_TEXT, "%lld min %02lld s", s / 60, s % 60);
     else
-        snprintf(out, 32, "%lld h %02lld min", s / 3600, s % 3600 / 60);
+        snprintf(out, NUMBER_TEXT, "%lld h %02lld min", s / 3600, s % 3600 / 60);
     return out;
 }
 

@@ -69,12 +69,18 @@ const char *nearest_word(const char *typed, const char *const *words, size_t n);
 
 /* ---- text.c: numbers --------------------------------------------------------------------------------------------- */
 
-/* `x` with that many decimal `places`; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
-char *format_number(char out[32], double x, int places);
+/* How many bytes the array takes that one of these functions writes into, with the '\0' at its end.  Other functions
+ * format_*() have such a constant too: SHAPE_TEXT, MESH_TEXT. */
+enum { NUMBER_TEXT = 32 };
 
-char *format_exactly(char out[32], double x); /* with the fewest digits, from 6 on, that read back as the same number */
-char *format_bytes(char out[32], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
-char *format_seconds(char out[32], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
+/* `x` with that many decimal `places`; from a million on with four digits, "1.903e+17"; "inf", "nan" without a sign. */
+char *format_number(char out[NUMBER_TEXT], double x, int places);
+
+/* With the fewest digits, from 6 on, that read back as the same number. */
+char *format_exactly(char out[NUMBER_TEXT], double x);
+
+char *format_bytes(char out[NUMBER_TEXT], double bytes);     /* "1.50 GiB", "12.3 KiB", "17 B" */
+char *format_seconds(char out[NUMBER_TEXT], double seconds); /* "1 h 02 min", "3 min 10 s", "12 s" */
 
 /* The end of a noun behind a number of any type: "1 step", "2 steps". */
 #define PLURAL(n) ((n) == 1 ? "" : "s")

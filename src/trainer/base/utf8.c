@@ -66,14 +66,11 @@ size_t valid_utf8(const char *text, size_t n)
     return n;
 }
 
-/* Every byte of a character after its first one is 10xxxxxx in binary. */
-static bool begins_character(char byte) { return (byte & 0xc0) != 0x80; }
-
 int count_characters(const char *text, size_t n)
 {
     int characters = 0;
     for (size_t i = 0; i < n; i++)
-        if (begins_character(text[i]))
+        if ((text[i] & 0xc0) != 0x80) /* each byte of a character after its first is 10xxxxxx in binary */
             characters++;
     return characters;
 }

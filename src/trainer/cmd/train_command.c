@@ -9,7 +9,7 @@
 /* Settings that the user left open get the values that the trainer has chosen, so that the log records these. */
 static void fill_in_settings(struct settings *settings, const struct trainer *trainer)
 {
-    char mesh[64];
+    char mesh[MESH_TEXT];
     settings->micro_batch = trainer->micro_batch;
     settings->vector = (int)vector_width(trainer->machine);
     if (!settings->devices)

@@ -209,7 +209,8 @@ void calibrate_clocks(struct machine *machine);
 size_t default_budget(const struct device *device);
 
 /* Writes "10.9 GiB (of 12.0 GiB; the rest is left to the driver)" into out; returns out. */
-const char *format_budget(char out[128], const struct device *device);
+enum { BUDGET_TEXT = 128 };
+const char *format_budget(char out[BUDGET_TEXT], const struct device *device);
 
 size_t guard_bytes(const struct device *device); /* the size of the guard behind each of its slabs */
 

@@ -22,7 +22,7 @@ enum { LEAST_FILES = 64, LEAST_PROCESSES = 64, LEAST_FILE_BYTES = 4 << 20 };
 static char *limit_of_addresses(void)
 {
     struct rlimit space;
-    char size[32];
+    char size[NUMBER_TEXT];
     if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
         return NULL;
     return format_string("an address space of %s: raise that limit (ulimit -v unlimited)",
@@ -32,7 +32,7 @@ static char *limit_of_addresses(void)
 static char *other_limit(void)
 {
     struct rlimit files, processes, bytes;
-    char size[32];
+    char size[NUMBER_TEXT];
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < LEAST_FILES)
         return format_string("%llu open files at most: raise that limit (ulimit -n 1024)",
                              (unsigned long long)files.rlim_cur);

@@ -17,19 +17,19 @@ size_t default_budget(const struct device *device)
     return device->memory - part - MIN(part, (size_t)256 << 20);
 }
 
-const char *format_budget(char out[128], const struct device *device)
+const char *format_budget(char out[BUDGET_TEXT], const struct device *device)
 {
-    char budget[32], all[32];
+    char budget[NUMBER_TEXT], all[NUMBER_TEXT];
     bool is_default = device->budget == default_budget(device);
     format_bytes(budget, (double)device->budget);
     format_bytes(all, (double)device->memory);
     if (device->extra.limited && is_default)
-        snprintf(out, 128, "%s, all that the memory limit of this process leaves (of a container, a job or ulimit)",
-                 budget);
+        snprintf(out, BUDGET_TEXT,
+                 "%s, all that the memory limit of this process leaves (of a container, a job or ulimit)", budget);
     else if (is_default && device->budget < device->memory)
-        snprintf(out, 128, "%s (of %s; the rest is left to the driver)", budget, all);
+        snprintf(out, BUDGET_TEXT, "%s (of %s; the rest is left to the driver)", budget, all);
     else
-        snprintf(out, 128, "%s", budget);
+        snprintf(out, BUDGET_TEXT, "%s", budget);
     return out;
 }
 
@@ -71,7 +71,7 @@ static struct problem *allocate_device_slab(struct device *device, struct slab *
     cl_command_queue queue = device->lanes[LANE_UPLOAD]->queue;
     cl_int code = make_slab_buffer(device, slab);
     if (code != CL_SUCCESS) {
-        char size[32];
+        char size[NUMBER_TEXT];
         if (slab->buffer)
             clReleaseMemObject(slab->buffer);
         return new_problem(
@@ -110,7 +110,7 @@ static struct problem *allocate_host_slab(const struct device *device, const str
     allocate_pinned(copier, slab, bytes);
     if (!slab->block)
         slab->block = malloc(bytes);
-    char size[32];
+    char size[NUMBER_TEXT];
     if (!slab->block)
         return new_problem(EXIT_USAGE, "the host cannot allocate %s: use a smaller model or a smaller --batch",
                            format_bytes(size, (double)slab->bytes));

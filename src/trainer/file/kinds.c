@@ -122,7 +122,7 @@ void refuse_if_other_kind(const char *path, enum known_kind kind, const char *wa
 char *read_text(const char *path)
 {
     struct stat status;
-    char size[32];
+    char size[NUMBER_TEXT];
     size_t n;
     refuse_if_folder(path, "a text file");
     if (stat(path, &status) == 0 && status.st_size > MOST_TEXT_BYTES)

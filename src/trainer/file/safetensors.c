@@ -27,13 +27,13 @@ static const struct {
     {"F8_E8M0", 8, DTYPE_OTHER}, {"F6_E2M3", 6, DTYPE_OTHER}, {"F6_E3M2", 6, DTYPE_OTHER}, {"F4", 4, DTYPE_OTHER},
 };
 
-char *format_shape(char out[128], int n_dims, const int64_t *shape)
+char *format_shape(char out[SHAPE_TEXT], int n_dims, const int64_t *shape)
 {
-    int n = snprintf(out, 128, "[");
-    for (int i = 0; i < n_dims && n < 128; i++)
-        n += snprintf(out + n, (size_t)(128 - n), "%s%lld", i ? ", " : "", (long long)shape[i]);
-    if (n < 128)
-        snprintf(out + n, (size_t)(128 - n), "]");
+    int n = snprintf(out, SHAPE_TEXT, "[");
+    for (int i = 0; i < n_dims && n < SHAPE_TEXT; i++)
+        n += snprintf(out + n, (size_t)(SHAPE_TEXT - n), "%s%lld", i ? ", " : "", (long long)shape[i]);
+    if (n < SHAPE_TEXT)
+        snprintf(out + n, (size_t)(SHAPE_TEXT - n), "]");
     return out;
 }
 
@@ -109,7 +109,7 @@ static void read_offsets(const char *path, struct st_tensor *stored, const json_
     uint64_t expected = shape_bytes(path, stored, bits);
     if (stored->bytes == expected)
         return;
-    char text[128];
+    char text[SHAPE_TEXT];
     REFUSE(path, "tensor \"%s\", %s %s, needs %llu bytes, but its data_offsets give it %llu", shown(stored->name),
            stored->dtype_name, format_shape(text, stored->n_dims, stored->shape), (unsigned long long)expected,
            (unsigned long long)stored->bytes);

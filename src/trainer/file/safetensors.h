@@ -38,7 +38,8 @@ void read_floats(const struct safetensors *st, const struct st_tensor *stored, f
 void read_ints(const struct safetensors *st, const struct st_tensor *stored, int32_t *into);
 
 /* Writes "[2, 16, 67]" into out; returns out. */
-char *format_shape(char out[128], int n_dims, const int64_t *shape);
+enum { SHAPE_TEXT = 128 };
+char *format_shape(char out[SHAPE_TEXT], int n_dims, const int64_t *shape);
 
 /* Writing: declare every tensor, call st_begin(), which writes the header, then write the bytes in the same order. */
 struct st_writer;

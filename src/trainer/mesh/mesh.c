@@ -77,9 +77,9 @@ struct problem *parse_mesh(const char *text, int ranks, struct mesh *mesh)
     return NULL;
 }
 
-char *format_mesh(char out[64], const struct mesh *mesh)
+char *format_mesh(char out[MESH_TEXT], const struct mesh *mesh)
 {
-    snprintf(out, 64, "dp=%d,pp=%d,tp=%d", mesh->dp, mesh->pp, mesh->tp);
+    snprintf(out, MESH_TEXT, "dp=%d,pp=%d,tp=%d", mesh->dp, mesh->pp, mesh->tp);
     return out;
 }
 

@@ -45,14 +45,15 @@ struct problem *cut_layers(struct mesh *mesh, int layers, const char *stages);
 struct problem *cut_layers_as_recorded(struct mesh *mesh, int layers, const char *stages);
 void free_mesh(struct mesh *mesh);
 
-char *format_mesh(char out[64], const struct mesh *mesh);     /* "dp=2,pp=1,tp=2" into `out`, which is returned */
-int n_ranks(const struct mesh *mesh);                         /* dp * pp * tp, one for each device */
-int n_stages(const struct mesh *mesh);                        /* of a pipeline: pp, or some for each device */
-int pp_of(const struct mesh *mesh, int stage);                /* the pipeline coordinate of its device */
-int rank_at(const struct mesh *mesh, int dp, int stage);      /* the first rank of the group that has the stage */
-int dp_of(const struct mesh *mesh, int rank);                 /* the rank's data-parallel coordinate */
-int tp_of(const struct mesh *mesh, int rank);                 /* the rank's tensor-parallel coordinate */
-bool has_stage(const struct mesh *mesh, int rank, int stage); /* is the stage, from 0, on the rank's device? */
+enum { MESH_TEXT = 64 };
+char *format_mesh(char out[MESH_TEXT], const struct mesh *mesh); /* "dp=2,pp=1,tp=2" into `out`, which is returned */
+int n_ranks(const struct mesh *mesh);                            /* dp * pp * tp, one for each device */
+int n_stages(const struct mesh *mesh);                           /* of a pipeline: pp, or some for each device */
+int pp_of(const struct mesh *mesh, int stage);                   /* the pipeline coordinate of its device */
+int rank_at(const struct mesh *mesh, int dp, int stage);         /* the first rank of the group that has the stage */
+int dp_of(const struct mesh *mesh, int rank);                    /* the rank's data-parallel coordinate */
+int tp_of(const struct mesh *mesh, int rank);                    /* the rank's tensor-parallel coordinate */
+bool has_stage(const struct mesh *mesh, int rank, int stage);    /* is the stage, from 0, on the rank's device? */
 
 /* Part k of n of a tensor with `elements` elements, perhaps none.  A part is a whole number of grains, of `grain`
  * elements each. */

@@ -41,6 +41,7 @@ static const struct param_row layer_rows[] = {
     [FCPROJ_B] = {.name = "mlp.c_proj.bias", .llmc = 13, .shape = {C}},
 };
 static const struct param_row final_rows[] = {
+    /* HEAD, LNF_W, LNF_B */
     {.name = "lm_head.weight", .llmc = NONE, .shape = {V, C}, .share = ROWS, .init = INIT_NORMAL},
     {.name = "ln_f.weight", .llmc = 14, .shape = {C}, .init = INIT_ONE},
     {.name = "ln_f.bias", .llmc = 15, .shape = {C}},

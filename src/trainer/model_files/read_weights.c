@@ -245,7 +245,7 @@ static struct named_tensor *need_embedding(struct weights *weights)
 static _Noreturn void refuse_shape(const struct weights *weights, const struct param *param,
                                    const struct st_tensor *stored, const int64_t expected[2])
 {
-    char theirs[128], ours[128];
+    char theirs[SHAPE_TEXT], ours[SHAPE_TEXT];
     bool turned =
         param->conv1d && stored->n_dims == 2 && stored->shape[0] == expected[1] && stored->shape[1] == expected[0];
     const char *why = "";
@@ -357,7 +357,7 @@ static bool decide_tied(struct weights *weights, const struct statements *statem
 
 static void expect_matrix(const char *path, const struct st_tensor *stored)
 {
-    char shape[128];
+    char shape[SHAPE_TEXT];
     if (stored->n_dims != 2 || stored->shape[0] > INT32_MAX || stored->shape[1] > INT32_MAX)
         fail(EXIT_FAILED, "%s: tensor %s has shape %s, expected two dimensions below 2^31", path, stored->name,
              format_shape(shape, stored->n_dims, stored->shape));

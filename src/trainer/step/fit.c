@@ -69,13 +69,13 @@ static const struct task *first_task(const struct tensor *tensor)
 
 static char *describe_piece(const struct device *device)
 {
-    char most[32];
+    char most[NUMBER_TEXT];
     return format_string("the device allows %s in one piece", format_bytes(most, (double)slab_limit(device)));
 }
 
 static char *describe_needs(const struct arena *arena)
 {
-    char need[32], more[32], have[128];
+    char need[NUMBER_TEXT], more[NUMBER_TEXT], have[BUDGET_TEXT];
     const struct device *device = arena->device;
     /* what lies in the arena already, with this tensor; or what the whole list needs */
     size_t least = MAX(arena_bytes(arena), arena->least_bytes);
@@ -87,7 +87,7 @@ static char *describe_needs(const struct arena *arena)
 
 struct problem *fit_problem(const struct arena *arena, const struct tensor *tensor, enum limit limit)
 {
-    char where[LAYER_AND_MICRO], size[32];
+    char where[LAYER_AND_MICRO], size[NUMBER_TEXT];
     const struct device *device = arena->device;
     const struct task *task = first_task(tensor);
     char *user = NULL; /* what needs the tensor */

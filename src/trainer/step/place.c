@@ -62,7 +62,7 @@ static struct problem *place_arenas(struct pool *pool, struct arena *arenas, int
 /* Says that devices and host need more than the memory that they share. */
 static struct problem *ram_problem(const struct machine *machine, size_t ram)
 {
-    char have[32], need[32];
+    char have[NUMBER_TEXT], need[NUMBER_TEXT];
     return new_problem(EXIT_USAGE,
                        "the devices and the host share one memory of %s, and together need %s; use a smaller model, "
                        "or %s",

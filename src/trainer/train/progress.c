@@ -42,7 +42,7 @@ static void print_floor(const struct dataset *dataset, int seq_len)
             dataset->nats_per_byte / M_LN2);
         return;
     }
-    char windows_floor[32] = "it is higher";
+    char windows_floor[NUMBER_TEXT] = "it is higher";
     if (!isnan(dataset->floor))
         format_number(windows_floor, dataset->floor, 4);
     print_line(stdout, "floor       %.4f nats a token: no model has a lower loss; on windows of %d tokens %s",
@@ -64,7 +64,7 @@ static void print_data(const struct trainer *trainer)
 /* The line of a single device, which shows its memory by class.  Several devices have a table. */
 static void print_memory_classes(const struct list *list)
 {
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     char *classes = NULL; /* "parameters 1.2 MiB, gradients ..." */
     for (int c = 0; c < MEM_CLASSES; c++)
         append_text(&classes, "%s%s %s", c > 0 ? ", " : "", memory_class_name[c],
@@ -75,7 +75,7 @@ static void print_memory_classes(const struct list *list)
 
 static void print_memory_use(const struct trainer *trainer)
 {
-    char together[32], allocated[32];
+    char together[NUMBER_TEXT], allocated[NUMBER_TEXT];
     format_bytes(allocated, (double)trainer->machine->allocated);
     if (trainer->machine->n_devices > 1) {
         print_line(stdout, "memory      allocated %s", allocated);
@@ -133,7 +133,7 @@ struct progress *begin_progress(struct trainer *trainer)
 static void print_step_line(struct progress *progress, uint32_t step, const struct result *result, double ms)
 {
     const struct pacer *pacer = progress->trainer->train_list->running->pacer;
-    char loss[32], norm[32], took[32], left[32];
+    char loss[NUMBER_TEXT], norm[NUMBER_TEXT], took[NUMBER_TEXT], left[NUMBER_TEXT];
     char *line = format_string("step %*u/%u  loss %s", progress->width, step, progress->steps,
                                format_number(loss, result->loss, 4));
     if (!progress->on_screen)
@@ -216,7 +216,7 @@ void show_evaluation(struct progress *progress, uint32_t step, double loss)
     const struct dataset *dataset = progress->trainer->data;
     double most = log(dataset->vocab);
     double bits = bits_per_byte(dataset, loss);
-    char text[32];
+    char text[NUMBER_TEXT];
     erase_line();
     printf("step %*u/%u  validation loss %s", progress->width, step, progress->steps, format_number(text, loss, 4));
     if (dataset->floor < most) /* not if the floor is not a number, or with a vocabulary of one */

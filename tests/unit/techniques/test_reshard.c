@@ -216,7 +216,7 @@ TEST(resharded_and_back_is_the_same)
 
 static void expect_mesh(struct mesh mesh, const struct mesh *expected, int zero)
 {
-    char found[64], wanted[64];
+    char found[MESH_TEXT], wanted[MESH_TEXT];
     assert_string_equal(format_mesh(found, &mesh), format_mesh(wanted, expected));
     assert_int_equal(mesh.zero, zero);
 }
@@ -234,7 +234,7 @@ TEST(merged_pieces_keep_the_strategy)
         remove_folder(cut);
         write_random_state(trained, &chosen.config, &chosen.from, 7, 1, i);
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s'", trained, merged);
-        char mesh[64];
+        char mesh[MESH_TEXT];
         expect_yard(EXIT_OK, "", "ckpt reshard '%s' '%s' --mesh %s", merged, cut, format_mesh(mesh, &chosen.to));
         struct checkpoint *whole = open_checkpoint(merged), *recut = open_checkpoint(cut);
         expect_mesh(whole->cut->mesh, &one_rank, chosen.from.zero);

@@ -78,7 +78,7 @@ TEST(tensors_lie_apart_where_all_have_room)
  * tensor found no room. */
 TEST(what_is_needed_is_that_of_the_whole_list)
 {
-    char bytes[32];
+    char bytes[NUMBER_TEXT];
     struct list *list = read_list("data/steps/swap.txt");
     must(place(list->pool, &list, 1, PLACE_TO_CHECK));
     struct device *device = &list->pool->machine->devices[0];

@@ -62,7 +62,7 @@ static struct mesh_search search_case(int i, bool prunes)
 /* Bounds that are sums of the times they bound may exceed them by rounding. */
 static void expect_bounded(const char *what, double bound, double value, const struct mesh_candidate *candidate)
 {
-    char mesh[64];
+    char mesh[MESH_TEXT];
     if (bound > value * (1 + 1e-9))
         test_failed("%s: at least %.9g by its bound, but %.9g, of %s, zero %d, %s, %d x %d\n", what, bound, value,
                     format_mesh(mesh, &candidate->mesh), candidate->mesh.zero, candidate->pipeline, candidate->micros,

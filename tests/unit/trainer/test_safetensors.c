@@ -335,7 +335,7 @@ TEST(what_is_written_is_read_back)
 {
     const char *path = write_sample("sample.safetensors");
     struct safetensors *st = open_safetensors(path);
-    char text[128];
+    char text[SHAPE_TEXT];
     float w[6];
     int32_t ids[2];
     int32_t scalar;

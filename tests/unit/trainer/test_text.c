@@ -17,7 +17,7 @@
 
 TEST(bytes_have_three_digits_and_a_unit)
 {
-    char out[32];
+    char out[NUMBER_TEXT];
     assert_string_equal(format_bytes(out, 0), "0 B");
     assert_string_equal(format_bytes(out, 17), "17 B");
     assert_string_equal(format_bytes(out, 1023), "1023 B");
@@ -29,7 +29,7 @@ TEST(bytes_have_three_digits_and_a_unit)
 
 TEST(numbers_too_long_have_an_exponent)
 {
-    char out[32];
+    char out[NUMBER_TEXT];
     assert_string_equal(format_number(out, 5.48781, 4), "5.4878");
     assert_string_equal(format_number(out, -999999.4, 0), "-999999");
     assert_string_equal(format_number(out, 190269026897756160.0, 4), "1.903e+17");
@@ -40,7 +40,7 @@ TEST(numbers_too_long_have_an_exponent)
 
 TEST(seconds_are_told_as_a_clock_does)
 {
-    char out[32];
+    char out[NUMBER_TEXT];
     assert_string_equal(format_seconds(out, 12), "12 s");
     assert_string_equal(format_seconds(out, 190), "3 min 10 s");
     assert_string_equal(format_seconds(out, 3720), "1 h 02 min");
