@@ -79,7 +79,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
 endif
 
-# The target becomes what a command prints, and keeps its time where that is as before.
+# The target becomes what a command prints, as a whole, and keeps its time where that is as before.
 IF_CHANGED = src/make/if_changed.sh $@
 
 # The file LINKED holds the value of WITHOUT that YARD was linked with, so that another value links it anew.  It is
@@ -113,25 +113,19 @@ $(BUILD)/src/trainer/model/adamw_host.o: OPTIMISE += -O3 -fno-math-errno
 $(BUILD)/flags: FORCE | $(SHARED)/packages
 	@$(IF_CHANGED) echo '$(COMPILE) $(WINDOW)'
 
-# The kernels and the texts of --data stories and self travel inside the program.  Folders among the prerequisites:
-# their time changes when a file comes or goes.  The shell has its own number for $$$$: several makes may run at a time.
+# The kernels and the texts of --data stories and self travel inside the program.  The folders are prerequisites too,
+# since their time changes when a file comes or goes.
 KERNELS := $(sort $(wildcard cl/*.cl cl/*.h))
 TEXT    := $(sort README.md $(wildcard src/*.[ch] src/*/*/*.[ch] tutorials/*.md tutorials/*/*.md) $(KERNELS))
 EMBED    = src/make/embed.awk
 $(SHARED)/embedded.c: $(KERNELS) data/stories.txt $(TEXT) $(EMBED) $(filter-out ./,$(sort $(dir $(KERNELS) $(TEXT))))
 	@echo "embed    $(words $(KERNELS)) kernels, $(words $(TEXT)) texts"
-	@mkdir -p $(@D)
-	$(Q)LC_ALL=C awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) >$@.new$$$$ && mv $@.new$$$$ $@; \
-	    code=$$?; rm -f $@.new$$$$; exit $$code
+	$(Q)LC_ALL=C $(IF_CHANGED) awk -f $(EMBED) $(KERNELS) -- data/stories.txt $(TEXT) && touch $@
 
 # So does a picture among the sources: letters.png is embedded_letters.
 EMBED_BYTES = src/make/embed_bytes.awk
 $(PICTURES:%=$(SHARED)/%.c): $(SHARED)/%.c: % $(EMBED_BYTES)
-	@mkdir -p $(@D)
-	$(Q)od -An -v -to1 $< >$@.od$$$$ && \
-	    awk -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) $@.od$$$$ >$@.new$$$$ && \
-	    mv $@.new$$$$ $@; \
-	    code=$$?; rm -f $@.od$$$$ $@.new$$$$; exit $$code
+	$(Q)$(IF_CHANGED) awk -v file=$< -v name=embedded_$(basename $(notdir $<)) -f $(EMBED_BYTES) && touch $@
 
 $(SHARED)/$(TABLE).c: FORCE
 	@$(IF_CHANGED) $(MODULES) -v as=table $(REGISTERED)
