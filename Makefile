@@ -194,7 +194,8 @@ WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
 # test` runs a part and `make check` the rest, as they do with every program.  A right change of src/ must pass `make
 # test`: so a script that compares the sources with other files, such as labs.sh with the labs' patches, is in LONGER.
 IN_PARTS = tests/pages/walk.sh
-SCRIPTS  = $(patsubst %,tests/scripts/%.sh,errors errors_files errors_outputs installs) tests/pages/pages.sh $(IN_PARTS)
+SCRIPTS  = $(wildcard tests/scripts/errors*.sh) tests/scripts/installs.sh tests/scripts/plot.sh tests/pages/pages.sh \
+           $(IN_PARTS)
 LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/style/*.sh tests/pages/*.sh)))
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
