@@ -196,6 +196,7 @@ TEST(damage_counts_in_a_file_whose_name_is_no_text)
     close(fd);
     expect_yard(EXIT_FAILED, "page 0 is torn or damaged", "ckpt verify '%s'", path);
     expect_yard(EXIT_FAILED, "\"sound\": false", "ckpt verify --json '%s'", path);
+    free_mesh(&mesh);
 }
 
 /* The same byte in the name of a folder. */
