@@ -36,7 +36,7 @@
  *
  * Source: "Iterative computing method and device for model training" (Ant, 2025).
  */
-#include "overlap_parts.h"
+#include "overlap.h"
 
 #include <math.h>
 

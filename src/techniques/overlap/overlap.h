@@ -1,7 +1,19 @@
-/* overlap.h - which updates can move to the CPU, and moving them.  overlap_plan.h is about the plans that say which do.
+/* overlap.h - which updates can move to the CPU, and moving them.
  *
- * The technique is overlap.c, where reading begins; with --overlap local it is overlap_local.c too.  Machinery from
- * elsewhere: planning/search/search.c tries plans; trainer/step/when.h lets a task run only if a word says so.
+ * The folder has nine files.  The technique is overlap.c, where reading begins.  Read them in this order:
+ *
+ *     1  overlap.h             this one: what can move, and the functions that move it
+ *     2  overlap.c             moves updates to the CPU, with the copies that they need
+ *     3  overlap_plan.h        plans: which updates move; making plans, trying them, and choosing one
+ *     4  overlap_choose.c      searches for the best plan
+ *     5  overlap_try.c         carries a plan out in the list, has it simulated, and undoes it
+ *     6  overlap_room.c        which plan to take where a pass that runs later makes room
+ *     7  overlap_pass.c        the pass, its options and its reports: what calls all the others
+ *     8  overlap_local.c       --overlap local: the running step decides where updates run
+ *     9  overlap_local_plan.c  --overlap local: what the step is expected to decide, as a plan
+ *
+ * Files 8 and 9 can be left out: nothing in the others is explained there.  Machinery from elsewhere:
+ * planning/search/search.c tries plans; trainer/step/when.h lets a task run only if a word says so.
  *
  *     struct update_buckets *buckets = ...;
  *     fill_buckets(buckets, uses);                                  before the list is edited
@@ -11,7 +23,7 @@
  *     end_moves(&mover);
  *     commit_edit(edit);
  *
- * overlap_parts.h has the steps by which one update moves.  No other folder includes a header of this one.  Two words:
+ * No other folder includes a header of this one.  Two words:
  *
  *     bucket     the updates that move together: those of a layer
  *     side       where the updates of a bucket run
@@ -79,5 +91,60 @@ void end_moves(struct update_mover *mover);
 
 /* Moves bucket k to side[k], for each k. */
 void move_updates(struct update_mover *mover, const struct update_buckets *buckets, const side_byte *side);
+
+/* ---- overlap.c: the steps by which one update moves -------------------------------------------------------------- */
+
+/* These are also taken by overlap_local.c, which gets data to the host in another way (struct transport).
+ *
+ *     cut_update()  ->  for each slice move_slice()  ->  for each access host_tensor()  ->  bring_down()
+ *                                                                                       ->  part_of_mirror()
+ */
+
+/* Purposes of lanes. */
+#define FOR_OFFLOAD "offload" /* copies of gradients down and of parameters up */
+#define FOR_CONTROL "control" /* copies of words that say what runs, and of the norm */
+
+/* Moves the update at that position of the list. */
+void move_update(struct update_mover *mover, size_t position);
+
+/* The position of the task that releases the update, since it makes the last of its gradients; NONE: no task of the
+ * list makes one. */
+int release_position(const struct uses *uses, const struct task *update);
+
+struct update_slices {
+    struct task **tasks; /* the caller frees it */
+    size_t n;
+};
+
+/* Cuts a large update.  A small one stays whole, as its only slice. */
+struct update_slices cut_update(struct update_mover *mover, struct task *update);
+
+/* The tensor of the host that is to stand in for access i of `slice`, which is a slice of `update`.  Adds the copy down
+ * that fills it, if it needs one. */
+struct tensor *host_tensor(struct update_mover *mover, const struct task *update, const struct task *slice, int i);
+
+/* A new copy of the tensor on the host.  The task that copies comes right after `maker` and the copies that already
+ * follow it. */
+struct tensor *bring_down(struct update_mover *mover, struct tensor *tensor, struct task *maker, int layer,
+                          const char *purpose);
+
+/* The part of the host's mirror that corresponds to `part` of `whole`. */
+struct tensor *part_of_mirror(struct update_mover *mover, struct tensor *whole, const struct tensor *part);
+
+/* How a slice gets its data on the host.  move_update() has one way, and --overlap local (overlap_local.c) another. */
+struct transport {
+    struct tensor *(*host_tensor)(struct update_mover *mover, const struct task *update, const struct task *slice,
+                                  int i);
+    const char *purpose; /* the purpose of the copies up */
+};
+
+struct moved_slice {        /* a slice on the host */
+    struct task *update;    /* its update */
+    struct task *last_copy; /* the last copy up */
+};
+
+/* Puts the host's update in place of `slice`, which is a slice of `update`, with the copies down and up. */
+struct moved_slice move_slice(struct update_mover *mover, const struct task *update, struct task *slice,
+                              const struct transport *transport);
 
 #endif

@@ -34,11 +34,10 @@
  *                                    when the list has been drained (return_state()); before step 1 both are valid on
  *                                    either side
  *
- * overlap_local_forecast.c predicts, before the step runs, what the rule will choose.
+ * overlap_local_plan.c predicts, before the step runs, what the rule will choose.
  *
  * Source: that of overlap.c.
  */
-#include "overlap_parts.h"
 #include "overlap_plan.h"
 
 #include "cl/shared.h" /* brings: side_bit */

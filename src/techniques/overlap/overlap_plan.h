@@ -2,8 +2,8 @@
  *
  * The files of this folder call each other in one direction:
  *
- *     overlap_pass.c -> overlap_room.c -> overlap_try.c -> overlap_local_forecast.c -> overlap_choose.c
- *                                                                                   -> overlap_local.c -> overlap.c
+ *     overlap_pass.c -> overlap_room.c -> overlap_try.c -> overlap_local_plan.c -> overlap_choose.c
+ *                                                                               -> overlap_local.c -> overlap.c
  *
  * overlap.h explains two words, bucket and side.  Two more:
  *
@@ -112,7 +112,7 @@ void move_fixed_and_list_others(struct update_mover *mover, struct local_rule *r
 /* How often the running step has chosen what, as a sentence that the caller frees; NULL: never. */
 char *describe_sides(const struct list *list);
 
-/* ---- overlap_local_forecast.c: what the rule will choose --------------------------------------------------------- */
+/* ---- overlap_local_plan.c: what the rule will choose ------------------------------------------------------------- */
 
 /* Fills in side[], by bucket, with what the rule will choose; the first n_fixed buckets go to the CPU, whatever it
  * says.  forecast: that of the list with all updates on the device; where that list could not be simulated, all go to

@@ -1,4 +1,4 @@
-/* overlap_local_forecast.c - before the step of --overlap local runs: what the rule of overlap_local.c will choose.
+/* overlap_local_plan.c - before the step of --overlap local runs: what the rule of overlap_local.c will choose.
  *
  *     predict_sides()          follows the rule through the forecast of the list with all updates on the device
  *     plan_expected_sides()    makes a plan of these sides, scores it, and changes it where it does not fit
