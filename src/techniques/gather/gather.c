@@ -21,12 +21,10 @@
  *
  * Source: P_os+g+p of "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020).
  */
-#include "planning/pass/edit.h"
-#include "planning/pass/traits.h"
+#include "gather.h"
 #include "trainer/mesh/mesh.h"
 
 #define FOR_GATHER "gather" /* the lanes of copies of parameters from their shards */
-enum { AHEAD = 1 };         /* how many windows before its use a window is gathered */
 
 struct read_window {         /* adjacent tasks of one device, which read the same parameters */
     struct tensor *replica;  /* the tensor that they read as the list is built; it lies on their device */
@@ -223,7 +221,7 @@ static struct task *first_reader(const struct survey *survey, struct read_window
     for (size_t i = 0; i < n; i++) {
         const struct windows *windows = &survey->device_windows[peers[i]->replica->device->index];
         size_t position = peers[i]->nth_on_device;
-        const struct read_window *earlier = windows->items[position - MIN(AHEAD, position)];
+        const struct read_window *earlier = windows->items[position - MIN(WINDOWS_AHEAD, position)];
         if (!first || earlier->readers[0]->index < first->index)
             first = earlier->readers[0];
     }
@@ -375,25 +373,7 @@ static void drop_copies(struct survey *survey, struct edit *edit, size_t n_befor
     free(lost);
 }
 
-/* ---- the pass ---------------------------------------------------------------------------------------------------- */
-
-static char *describe_gather(const struct survey *survey)
-{
-    const struct pool *pool = survey->list->pool;
-    int n_devices = pool->machine->n_devices;
-    size_t *shard_bytes = allocate_each(n_devices + 1, sizeof *shard_bytes); /* bytes of shards, by device */
-    for (size_t i = 0; i < pool->n; i++)
-        if (pool->tensors[i]->replica.is_shard)
-            shard_bytes[pool->tensors[i]->device->index] += pool->tensors[i]->bytes;
-    size_t most = 0;
-    for (int d = 0; d < n_devices; d++)
-        most = MAX(most, shard_bytes[d]);
-    free(shard_bytes);
-    char bytes[NUMBER_TEXT];
-    return format_string("parameters are kept in shards of at most %s per device; in a step they are gathered %zu "
-                         "times, a layer at a time, %d ahead",
-                         format_bytes(bytes, (double)most), survey->n_gathered, AHEAD);
-}
+/* ---- the whole list ---------------------------------------------------------------------------------------------- */
 
 /* Says of each gathered tensor which one has the same parameters when they are gathered next. */
 static void link_windows(struct survey *survey)
@@ -414,55 +394,27 @@ static void drop_replicas(struct survey *survey, struct edit *edit)
             make_transient(edit, survey->replicas[id].items[i]);
 }
 
-static bool wants_gather(const struct run_facts *facts) { return facts->gather; }
-
-/* Keeps the list's parameters in shards, and adds the copies that gather them.  false: no parameters lie in shards, and
- * the list is as it was. */
-static bool run_gather(struct list *list, const struct costs *costs, const struct run_facts *facts,
-                       struct pass_report *report)
+/* Gathers each window, with its peers, before it is used. */
+static void gather_windows(struct survey *survey, struct edit *edit)
 {
-    (void)costs;
-    struct survey survey = survey_list(list);
-    survey.sliced = find_wanted(SENDS_COPIES, facts) != NULL;
-    struct edit *edit = open_edit(list);
-    size_t n = list->n;
-    update_shards(&survey, edit);
-    drop_copies(&survey, edit, n);
-    for (size_t i = 0; i < survey.all.n; i++) {
-        struct read_window *window = survey.all.items[i];
+    for (size_t i = 0; i < survey->all.n; i++) {
+        struct read_window *window = survey->all.items[i];
         if (!window->gathered)
-            gather_peers(&survey, edit, window);
+            gather_peers(survey, edit, window);
     }
-    link_windows(&survey);
-    drop_replicas(&survey, edit);
-    if (survey.n_gathered) {
-        commit_edit(edit);
-        report->reason = describe_gather(&survey);
-    } else {
-        undo_edit(edit);
-        report->reason = copy_string("no parameters lie in shards");
-    }
-    free_survey(&survey);
-    return survey.n_gathered > 0;
 }
 
-static const struct pass_traits traits = {
-    .always = IN_EVERY_LIST | TAKES_UNKNOWN_ROOM,
-    .blamed_at_end = "--zero 3",
-};
-static const struct pass pass = {
-    .runs_at = 20,
-    .name = "gather",
-    .wanted = wants_gather,
-    .run = run_gather,
-    .turned_on = {"--zero 3"},
-    .traits = &traits,
-};
-static const struct training_parts training = {.enables = "zero=3"};
-static const struct planning_parts planning = {.pass = &pass};
-const struct module module_gather = {
-    .name = "gather",
-    .needs = "pass",
-    .planning = &planning,
-    .training = &training,
-};
+size_t gather_parameters(struct list *list, struct edit *edit, bool sliced)
+{
+    struct survey survey = survey_list(list);
+    size_t n_before = list->n;
+    survey.sliced = sliced;
+    update_shards(&survey, edit);
+    drop_copies(&survey, edit, n_before);
+    gather_windows(&survey, edit);
+    link_windows(&survey);
+    drop_replicas(&survey, edit);
+    size_t n_gathered = survey.n_gathered;
+    free_survey(&survey);
+    return n_gathered;
+}

@@ -4,7 +4,7 @@
  * nothing but shards is kept, and that a proof of values distinguishes the shards.  It catches a layer that is gathered
  * although no task reads it, and a replica that persists.
  *
- * To see it fail: in gather.c, gather two windows ahead: AHEAD = 2.
+ * To see it fail: in gather.h, gather two windows ahead: WINDOWS_AHEAD = 2.
  *
  * test_mesh_bits.c tests the bits of such a training, and test_mesh_memory.c the bytes of its state.
  */
