@@ -73,7 +73,7 @@ void write_random_state(const char *path, const struct config *config, const str
                                       .session = session,
                                       .tokenizer = copy_string("bytes"),
                                       .options = json_pack("{s:s}", "mesh", mesh),
-                                      .cut = cut_state(config, m)};
+                                      .cut = new_cut_tensors(config, m)};
     struct rank_writers writers = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->cut->n; i++)
         for (size_t p = 0; p < checkpoint->cut->tensors[i].n_pieces; p++) {
@@ -132,7 +132,7 @@ struct stored new_stored(const struct config *config, const struct mesh *mesh, i
     struct mesh alike = *mesh;
     alike.zero = 0; /* so that `at` counts from the unit's start */
     struct stored stored = {
-        outline_model(config, mesh), cut_state(config, &alike), {.config = config, .mesh = mesh, .batch = 8}};
+        outline_model(config, mesh), new_cut_tensors(config, &alike), {.config = config, .mesh = mesh, .batch = 8}};
     stored.plan.slots = allocate(1, sizeof *stored.plan.slots);
     stored.plan.slots->n = slots;
     size_t cap = 0;

@@ -12,7 +12,17 @@ enum {
     MOST_PART = 160,  /* bytes of the words for a place in a manifest */
     HEADER_LENGTH = 8 /* bytes: the first of a rank's file, which say how long its header is */
 };
-static const int64_t MOST = 1000000000000000; /* upper bound of counts: a billion steps of a million sequences */
+
+/* The upper bounds of the numbers in a manifest.  They are far above what any model or machine has, so that only damage
+ * is refused. */
+enum {
+    MOST_HEADS = 1 << 20,
+    MOST_CHANNELS = 1 << 20,
+    MOST_SEQ_LEN = 1 << 30,
+    MOST_VOCAB = 1 << 30,
+    MOST_VECTOR = 1024 /* floats of a vector of the device */
+};
+static const int64_t MOST_COUNTED = 1000000000000000; /* sessions, samples: a billion steps of a million sequences */
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
@@ -130,10 +140,10 @@ static struct config read_sizes(const char *path, json_t *config)
     json_t *fields = begin_fields(config);
     struct config sizes = {0};
     sizes.layers = (int)take_number(&where, fields, "layers", 1, MOST_LAYERS);
-    sizes.heads = (int)take_number(&where, fields, "heads", 1, 1 << 20);
-    sizes.channels = (int)take_number(&where, fields, "channels", 1, 1 << 20);
-    sizes.seq_len = (int)take_number(&where, fields, "seq-len", 1, 1 << 30);
-    sizes.vocab = (int)take_number(&where, fields, "vocab", 1, 1 << 30);
+    sizes.heads = (int)take_number(&where, fields, "heads", 1, MOST_HEADS);
+    sizes.channels = (int)take_number(&where, fields, "channels", 1, MOST_CHANNELS);
+    sizes.seq_len = (int)take_number(&where, fields, "seq-len", 1, MOST_SEQ_LEN);
+    sizes.vocab = (int)take_number(&where, fields, "vocab", 1, MOST_VOCAB);
     sizes.tied = take_bool(&where, fields, "tied");
     end_fields(&where, fields);
     if (sizes.channels % sizes.heads)
@@ -199,8 +209,8 @@ static void read_state(const struct where *where, json_t *fields, struct checkpo
     if (run)
         checkpoint->run_id = parse_hash(where, "run", run);
     checkpoint->step = (uint32_t)take_number(where, fields, "step", 0, LAST_STEP);
-    checkpoint->session = take_number(where, fields, "session", 1, MOST);
-    checkpoint->samples = take_number(where, fields, "samples", 0, MOST);
+    checkpoint->session = take_number(where, fields, "session", 1, MOST_COUNTED);
+    checkpoint->samples = take_number(where, fields, "samples", 0, MOST_COUNTED);
 }
 
 /* Reads all fields that head_json() has written. */
@@ -210,10 +220,10 @@ static void read_head(const struct where *where, json_t *fields, struct checkpoi
     const char *program = take_optional_string(where, fields, "program");
     snprintf(checkpoint->program, sizeof checkpoint->program, "%s", program ? program : "");
     checkpoint->data = take_hash(where, fields, "data");
-    checkpoint->vector = (unsigned)take_number(where, fields, "vector", 0, 1024);
+    checkpoint->vector = (unsigned)take_number(where, fields, "vector", VECTORS_DIFFER, MOST_VECTOR);
     checkpoint->tokenizer = copy_string(take_string(where, fields, "tokenizer"));
     struct config sizes = read_sizes(where->path, take_field(where, fields, "config"));
-    checkpoint->cut = uncut_state(&sizes);
+    checkpoint->cut = new_uncut_tensors(&sizes);
     checkpoint->cut->mesh = read_mesh(where->path, take_field(where, fields, "mesh"));
     read_recorded_options(where->path, take_field(where, fields, "options"), checkpoint);
     if (!checkpoint->single_file)
@@ -253,13 +263,14 @@ static void read_ranges(const struct where *where, const struct kept_tensor *ten
         refuse_if_no_range(where, piece, 1, tensor->shape[1]);
 }
 
-/* Where a piece's bytes may lie: in its rank's file, or, in another form, in the place of one state. */
-struct piece_space {
-    char name[48]; /* "rank-0.safetensors" */
+struct piece_space { /* where a piece's bytes may lie */
+    char name[48];   /* "rank-0.safetensors" */
     uint64_t bytes;
     int64_t first; /* the lowest offset that a piece can have */
 };
-static struct piece_space space_of(const struct checkpoint *checkpoint, int rank)
+
+/* The room is the rank's file; or, in another form of checkpoint, the place of one state. */
+static struct piece_space room_for_piece(const struct checkpoint *checkpoint, int rank)
 {
     const struct single_file *single_file = checkpoint->single_file;
     struct piece_space space;
@@ -300,7 +311,7 @@ static struct piece read_piece(const struct where *where, const struct checkpoin
     piece.rank = (int)take_number(where, fields, "rank", 0, n_ranks(&checkpoint->cut->mesh) - 1);
     json_t *flat = take_optional_field(fields, "flat"), *box = take_optional_field(fields, "box");
     read_ranges(where, tensor, flat, box, &piece);
-    const struct piece_space space = space_of(checkpoint, piece.rank);
+    const struct piece_space space = room_for_piece(checkpoint, piece.rank);
     if (!checkpoint->single_file)
         read_file_and_hash(where, fields, &space, &piece);
     read_offset(where, fields, &space, &piece); /* the last one, since its bounds follow from the others */

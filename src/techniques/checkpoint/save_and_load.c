@@ -14,7 +14,7 @@ void save_checkpoint(struct model *model, const char *folder, struct checkpoint 
     char *bytes = NULL; /* one piece's */
     size_t cap = 0;
     checkpoint->path = format_string("%s/step-%u", folder, checkpoint->step);
-    checkpoint->cut = cut_state(&model->params->config, model->mesh);
+    checkpoint->cut = new_cut_tensors(&model->params->config, model->mesh);
     remove_stray_folders(folder, "step-");
     struct rank_writers writers = open_ranks(checkpoint);
     for (size_t i = 0; i < checkpoint->cut->n; i++) {

@@ -51,10 +51,10 @@ struct cut_tensors {
 /* ---- reshard_pieces.c: all tensors ------------------------------------------------------------------------------- */
 
 /* All tensors with the pieces that the mesh cuts them into.  cut_layers() has dealt the mesh's layers to its stages. */
-struct cut_tensors *cut_state(const struct config *config, const struct mesh *mesh);
+struct cut_tensors *new_cut_tensors(const struct config *config, const struct mesh *mesh);
 
 /* All tensors of the model's state without any pieces. */
-struct cut_tensors *uncut_state(const struct config *config);
+struct cut_tensors *new_uncut_tensors(const struct config *config);
 
 /* A rank has elements of the tensor's unit, one parameter after another.  Adds the pieces of the tensor that are among
  * elements [held.begin, held.end) of these.  Where all ranks of a tensor-parallel group hold the same parameter, only

@@ -179,7 +179,7 @@ static struct cut_tensors *collect_kept_tensors(const struct params *params, con
     return state;
 }
 
-struct cut_tensors *uncut_state(const struct config *config)
+struct cut_tensors *new_uncut_tensors(const struct config *config)
 {
     struct params *params = new_params(config, &one_rank, 0);
     struct cut_tensors *state = collect_kept_tensors(params, &one_rank);
@@ -199,7 +199,7 @@ static void cut_tensor(const struct model *model, struct kept_tensor *tensor)
         }
 }
 
-struct cut_tensors *cut_state(const struct config *config, const struct mesh *mesh)
+struct cut_tensors *new_cut_tensors(const struct config *config, const struct mesh *mesh)
 {
     struct model *model = outline_model(config, mesh);
     struct cut_tensors *state = collect_kept_tensors(model->params, model->mesh);

@@ -77,7 +77,7 @@ static size_t add_all_stored(const struct model *model, struct kept_tensor *tens
 struct problem *cut_stored(const struct snapfile_plan *plan, struct cut_tensors **out)
 {
     struct model *model = outline_model(plan->config, plan->mesh);
-    struct cut_tensors *cut = uncut_state(plan->config);
+    struct cut_tensors *cut = new_uncut_tensors(plan->config);
     struct problem *problem = NULL;
     cut->mesh = *plan->mesh;
     cut->mesh.first_layer = NULL;

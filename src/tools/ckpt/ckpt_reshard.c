@@ -40,7 +40,7 @@ static struct checkpoint *recut(const struct checkpoint *from, const char *path)
     struct mesh strategy = read_strategy(from), mesh = make_mesh(from, strategy.zero);
     struct checkpoint *to = new_checkpoint_like(from, path);
     char text[MESH_TEXT];
-    to->cut = cut_state(&from->cut->config, &mesh);
+    to->cut = new_cut_tensors(&from->cut->config, &mesh);
     set_json_text(to->options, "mesh", format_mesh(text, asked_ckpt.mesh ? &mesh : &strategy));
     json_object_set_new(to->options, "zero", json_sprintf("%d", mesh.zero));
     free_mesh(&mesh);

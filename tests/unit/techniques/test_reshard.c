@@ -45,7 +45,7 @@ TEST(pieces_cover_each_tensor_once)
 {
     for (uint32_t i = 0; i < 60; i++) {
         struct random_case chosen = random_case(1000 + i);
-        struct cut_tensors *cut = cut_state(&chosen.config, &chosen.from);
+        struct cut_tensors *cut = new_cut_tensors(&chosen.config, &chosen.from);
         for (size_t t = 0; t < cut->n; t++)
             expect_covered_once(&cut->tensors[t]);
         free_cut_tensors(cut);
@@ -101,7 +101,8 @@ TEST(wrong_plans_are_refused)
     enum { EVERY_FIFTH = 5, MOST_COPIES = 200 };
     for (uint32_t i = 0; i < 8; i++) {
         struct random_case chosen = random_case(2000 + i);
-        struct cut_tensors *from = cut_state(&chosen.config, &chosen.from), *to = cut_state(&chosen.config, &chosen.to);
+        struct cut_tensors *from = new_cut_tensors(&chosen.config, &chosen.from),
+                           *to = new_cut_tensors(&chosen.config, &chosen.to);
         for (size_t t = 0; t < from->n; t += EVERY_FIFTH) {
             struct copies copies;
             assert_null(plan_copies(&from->tensors[t], &to->tensors[t], "a test", &copies));
@@ -142,7 +143,7 @@ static struct kept_tensor with_a_replica(const struct kept_tensor *tensor, struc
 TEST(holes_and_overlaps_have_no_plan)
 {
     struct mesh mesh = cut_mesh(&small_config, (struct mesh){.tp = 2});
-    struct cut_tensors *cut = cut_state(&small_config, &mesh);
+    struct cut_tensors *cut = new_cut_tensors(&small_config, &mesh);
     struct kept_tensor *tensor = &cut->tensors[0];
     struct kept_tensor with_a_hole = *tensor;
     with_a_hole.n_pieces--;
@@ -180,7 +181,7 @@ static uint64_t reshard_to(const char *from, const char *to, const struct config
                                .session = old->session,
                                .tokenizer = copy_string(old->tokenizer),
                                .options = json_incref(old->options),
-                               .cut = cut_state(config, mesh)};
+                               .cut = new_cut_tensors(config, mesh)};
     uint64_t moved = reshard_into(old, new);
     free_checkpoint(old);
     free_checkpoint(new);
