@@ -18,9 +18,7 @@
 
 #include <ctype.h>
 
-static struct {
-    const char *dump; /* NULL: no dump is asked for */
-} asked_dump;
+static const char *request; /* NAME[@LAYER]=FILE.npy as it was given to --dump; NULL: no dump is asked for */
 
 struct dump_target {       /* the tensor that is dumped */
     struct tensor *tensor; /* NULL: none was found */
@@ -28,12 +26,12 @@ struct dump_target {       /* the tensor that is dumped */
 };
 
 static struct {
-    struct trainer *trainer;
+    struct trainer *trainer; /* the one that trains; NULL: no dump is being made */
     struct dump_target target;
-    uint32_t last;    /* the last step */
-    const char *path; /* the file */
-    bool done;
-} this_dump;
+    uint32_t last_step;
+    const char *path; /* the file to write */
+    bool is_written;
+} pending;
 
 /* ---- which tensor ------------------------------------------------------------------------------------------------ */
 
@@ -87,8 +85,8 @@ static struct dump_target find_target(const struct list *list, const char *name,
     return target;
 }
 
-/* How unlike the name is what was typed: 0 where it has it as a part, else how many typing errors lie between. */
-static int unlikeness(const char *typed, const char *name)
+/* How far the name is from what was typed: 0 if it has that as a part, else how many typing errors lie between. */
+static int name_distance(const char *typed, const char *name)
 {
     return strstr(name, typed) ? 0 : edit_distance(typed, name);
 }
@@ -105,11 +103,11 @@ static char *suggest_name(const struct list *list, const char *typed)
     for (size_t i = 0; i < list->n; i++)
         for (int k = 0; k < list->tasks[i]->n_accesses; k++) {
             const struct access *access = &list->tasks[i]->accesses[k];
-            int unlike = unlikeness(lowered, access->tensor->name);
+            int distance = name_distance(lowered, access->tensor->name);
             size_t writer;
-            if (unlike >= least || !find_writer(list, access->tensor, &writer))
+            if (distance >= least || !find_writer(list, access->tensor, &writer))
                 continue;
-            least = unlike;
+            least = distance;
             nearest = access->tensor->name;
         }
     free(lowered);
@@ -135,21 +133,30 @@ static struct dump_target must_find_target(const struct list *list, const char *
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-static void write_npy(const struct tensor *tensor, const void *elements)
+/* The text of Python that says what the elements are.  The file begins with FIXED_BYTES bytes and this text; spaces make
+ * the length of both a multiple of ALIGNMENT.  The caller frees it. */
+enum { FIXED_BYTES = 10, ALIGNMENT = 64 };
+static char *npy_header(const struct tensor *tensor)
 {
-    enum { ALIGNMENT = 64, FIXED = 10 }; /* bytes: of magic word, version and length */
     const char *type = tensor->type == INT32 ? "<i4" : "<f4";
     char *header = format_string("{'descr': '%s', 'fortran_order': False, 'shape': (", type);
     for (int i = 0; i < tensor->shape.n_dims; i++)
         append_text(&header, "%lld,%s", (long long)tensor->shape.size[i], i + 1 < tensor->shape.n_dims ? " " : "");
     append_text(&header, "), }");
-    size_t n = strlen(header) + 1;
-    int pad = (int)((ALIGNMENT - (FIXED + n) % ALIGNMENT) % ALIGNMENT);
-    append_text(&header, "%*s\n", pad, "");
+    size_t length = FIXED_BYTES + strlen(header) + strlen("\n");
+    int spaces = (int)((ALIGNMENT - length % ALIGNMENT) % ALIGNMENT);
+    append_text(&header, "%*s\n", spaces, "");
+    return header;
+}
+
+static void write_npy(const struct tensor *tensor, const void *elements)
+{
+    char *header = npy_header(tensor);
     size_t length = strlen(header);
-    const unsigned char begin[FIXED] = {0x93, 'N', 'U', 'M',           'P',
-                                        'Y',  1,   0,   length & 0xff, (unsigned char)(length >> 8)};
-    struct writer *writer = open_writer(this_dump.path);
+    unsigned char low = length & 0xff, high = (unsigned char)(length >> 8);
+    /* the magic word, version 1.0, and the header's length */
+    const unsigned char begin[FIXED_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, low, high};
+    struct writer *writer = open_writer(pending.path);
     write_bytes(writer, begin, sizeof begin);
     write_bytes(writer, header, length);
     write_bytes(writer, elements, tensor->bytes);
@@ -159,9 +166,9 @@ static void write_npy(const struct tensor *tensor, const void *elements)
 
 static void write_dump(struct list *list)
 {
-    struct tensor *tensor = tensor_at(this_dump.target.tensor, this_dump.last);
+    struct tensor *tensor = tensor_at(pending.target.tensor, pending.last_step);
     void *elements = allocate(tensor->bytes, 1);
-    this_dump.done = true;
+    pending.is_written = true;
     if (!execution.serial)
         retire_all(list);
     read_tensor(tensor, elements);
@@ -169,34 +176,34 @@ static void write_dump(struct list *list)
     free(elements);
 }
 
-/* ---- the moment -------------------------------------------------------------------------------------------------- */
+/* ---- when it is written ------------------------------------------------------------------------------------------ */
 
 /* The run calls this before each task is issued.  In the last step, it dumps before the first task after the writer. */
-static void dump_in_time(void *context, struct list *list, const struct task *task, uint32_t iteration)
+static void dump_after_writer(void *context, struct list *list, const struct task *task, uint32_t iteration)
 {
     (void)context;
-    bool is_last_step = list == this_dump.trainer->train_list && iteration == this_dump.last;
-    if (is_last_step && task->index > this_dump.target.writer && !this_dump.done)
+    bool is_last_step = list == pending.trainer->train_list && iteration == pending.last_step;
+    if (is_last_step && task->index > pending.target.writer && !pending.is_written)
         write_dump(list);
 }
 
-static struct observer observer = {.issuing = dump_in_time};
+static struct observer observer = {.issuing = dump_after_writer};
 
 static void prepare_dump(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    if (!asked_dump.dump)
+    if (!request)
         return;
-    const char *equals = strchr(asked_dump.dump, '=');
-    if (!equals || equals == asked_dump.dump || !ends_with(asked_dump.dump, ".npy"))
-        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", asked_dump.dump);
-    char *typed = format_string("%.*s", (int)(equals - asked_dump.dump), asked_dump.dump);
-    this_dump.trainer = trainer;
-    this_dump.path = equals + 1;
-    this_dump.last = last_step(settings);
-    this_dump.done = false;
-    claim_output("--dump", this_dump.path, NULL);
-    this_dump.target = must_find_target(trainer->train_list, typed);
+    const char *equals = strchr(request, '=');
+    if (!equals || equals == request || !ends_with(request, ".npy"))
+        fail(EXIT_USAGE, "--dump takes NAME=FILE.npy, such as attn.att=att.npy, not \"%s\"", request);
+    char *typed = format_string("%.*s", (int)(equals - request), request);
+    pending.trainer = trainer;
+    pending.path = equals + 1;
+    pending.last_step = last_step(settings);
+    pending.is_written = false;
+    claim_output("--dump", pending.path, NULL);
+    pending.target = must_find_target(trainer->train_list, typed);
     free(typed);
     add_observer(&observer);
 }
@@ -204,22 +211,22 @@ static void prepare_dump(struct trainer *trainer)
 /* The tensor's last writer may be the last task that runs: then it is dumped now. */
 static void end_dump(struct trainer *trainer)
 {
-    if (!this_dump.trainer)
+    if (!pending.trainer)
         return;
-    if (!this_dump.done && !interrupted())
+    if (!pending.is_written && !interrupted())
         write_dump(trainer->train_list);
     remove_observer(&observer);
-    this_dump.trainer = NULL;
-    if (this_dump.done)
-        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", this_dump.target.tensor->name,
-                   this_dump.target.writer, trainer->train_list->tasks[this_dump.target.writer]->name, this_dump.last,
-                   this_dump.path);
+    pending.trainer = NULL;
+    if (pending.is_written)
+        print_line(stdout, "dumped      %s, after task %zu %s of step %u, to %s", pending.target.tensor->name,
+                   pending.target.writer, trainer->train_list->tasks[pending.target.writer]->name, pending.last_step,
+                   pending.path);
 }
 
 static const struct option options[] = {
     {.name = "dump",
      .type = OPT_TEXT,
-     .value = &asked_dump.dump,
+     .value = &request,
      .argument = "NAME[@LAYER]=FILE.npy",
      .help = "write a tensor of the last step for NumPy, as it is right after its last writer. `yard plan --print` "
              "shows the names",

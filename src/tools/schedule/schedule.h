@@ -54,17 +54,16 @@ struct schedule {
 
 enum { MOST_STAGES = 1000, MOST_MICROS = 10000 }; /* they bound the size of `doing` */
 
-/* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: '1B3': " and the sentence by printf rules. */
-#define fail_cell(schedule, cell, ...)                                                                                 \
-    fail(EXIT_USAGE, "%s, %s: \"%s\": %s", (schedule)->name, cell_place(cell), cell_text(cell),                        \
-         format_string(__VA_ARGS__))
+/* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
 
 /* The caller frees what these three return. */
 char *cell_place(const struct turn_cell *cell); /* "row 2, cell 5", or, of a list, "task 12 backward" */
 char *cell_text(const struct turn_cell *cell);  /* all turns of the cell: "1B3" */
 char *turn_text(const struct turn *turn);       /* one turn: "1B3" */
 
-/* ---- schedule_cells.c -------------------------------------------------------------------------------------------- */
+/* Ends the program (EXIT_USAGE) with "FILE, row 2, cell 5: "1B3": " and the sentence by printf rules. */
+_Noreturn void fail_in_cell(const struct schedule *schedule, const struct turn_cell *cell, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
 extern const char turn_letters[COMPUTATIONS]; /* 'F', 'B', 'I', 'W' */
 

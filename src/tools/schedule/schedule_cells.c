@@ -33,6 +33,15 @@ char *cell_place(const struct turn_cell *cell)
     return format_string("row %d, cell %d", cell->row + 1, cell->column + 1);
 }
 
+_Noreturn void fail_in_cell(const struct schedule *schedule, const struct turn_cell *cell, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *sentence = format_arguments(format, arguments);
+    va_end(arguments);
+    fail(EXIT_USAGE, "%s, %s: \"%s\": %s", schedule->name, cell_place(cell), cell_text(cell), sentence);
+}
+
 char *format_schedule(const struct schedule *schedule)
 {
     struct begun_text begun;
@@ -78,8 +87,9 @@ static bool parse_cell(const char *text, struct turn_cell *cell)
     at++;
     if (!parse_turn(&at, &cell->turns[1]) || *at != ')')
         return false;
-    return strcmp(at + 1, overlap) == 0 && cell->turns[0].computation == FORWARD &&
-           cell->turns[1].computation == BACKWARD;
+    at++;
+    bool is_forward_and_backward = cell->turns[0].computation == FORWARD && cell->turns[1].computation == BACKWARD;
+    return is_forward_and_backward && strcmp(at, overlap) == 0;
 }
 
 /* Is it an action of PyTorch that follows from the others, such as "1SEND_F3"? */
@@ -166,13 +176,13 @@ const struct turn_cell *cell_of(const struct schedule *schedule, enum computatio
 }
 
 /* Notes that the cell does this computation of the turn.  No other cell may. */
-static void enter(struct schedule *schedule, const struct turn_cell *cell, enum computation computation,
-                  const struct turn *turn)
+static void enter_computation(struct schedule *schedule, const struct turn_cell *cell, enum computation computation,
+                              const struct turn *turn)
 {
     size_t i = doing_index(schedule, computation, turn->stage, turn->micro);
     const struct turn_cell *other = schedule->doing[i];
     if (other)
-        fail_cell(schedule, cell, "%s is in %s already", turn_text(turn), cell_place(other));
+        fail_in_cell(schedule, cell, "%s is in %s already", turn_text(turn), cell_place(other));
     schedule->doing[i] = cell;
 }
 
@@ -183,10 +193,14 @@ static void enter_turn(struct schedule *schedule, const struct turn_cell *cell, 
     if (*row == NONE)
         *row = cell->row;
     if (*row != cell->row)
-        fail_cell(schedule, cell, "stage %d is in row %d already, and a stage is on one device", turn->stage, *row + 1);
-    enter(schedule, cell, turn->computation == BACKWARD ? INPUT_GRADIENT : turn->computation, turn);
-    if (turn->computation == BACKWARD)
-        enter(schedule, cell, WEIGHT_GRADIENT, turn);
+        fail_in_cell(schedule, cell, "stage %d is in row %d already, and a stage is on one device", turn->stage,
+                     *row + 1);
+    if (turn->computation == BACKWARD) {
+        enter_computation(schedule, cell, INPUT_GRADIENT, turn);
+        enter_computation(schedule, cell, WEIGHT_GRADIENT, turn);
+    } else {
+        enter_computation(schedule, cell, turn->computation, turn);
+    }
 }
 
 /* Refuses a schedule in which the stage lacks a turn of some micro-batch. */
@@ -198,8 +212,8 @@ static void expect_all_turns(const struct schedule *schedule, int stage)
         for (size_t k = 0; k < COUNT(all); k++) {
             const struct turn turn = {all[k], stage, micro};
             if (!cell_of(schedule, all[k], stage, micro))
-                fail_cell(schedule, &row->cells[row->n - 1], "after it the row ends, and %s%s is missing",
-                          turn_text(&turn), all[k] == FORWARD ? "" : " or the whole backward");
+                fail_in_cell(schedule, &row->cells[row->n - 1], "after it the row ends, and %s%s is missing",
+                             turn_text(&turn), all[k] == FORWARD ? "" : " or the whole backward");
         }
 }
 
@@ -229,8 +243,8 @@ void index_cells(struct schedule *schedule)
     for (size_t i = 0; i < schedule->n_turns; i++) {
         int stage = schedule->turns[i].turn->stage;
         if (stage > 0 && schedule->row_of[stage - 1] == NONE)
-            fail_cell(schedule, schedule->turns[i].cell, "it is on stage %d, and stage %d is in no row", stage,
-                      stage - 1);
+            fail_in_cell(schedule, schedule->turns[i].cell, "it is on stage %d, and stage %d is in no row", stage,
+                         stage - 1);
     }
     for (int stage = 0; stage < schedule->stages; stage++)
         expect_all_turns(schedule, stage);

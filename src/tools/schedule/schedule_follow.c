@@ -10,7 +10,7 @@ struct following {
     const struct schedule *schedule;
     enum head_weights head;
     size_t *next; /* by row: the first cell that has not been done */
-    bool *done;   /* by row: did it do a cell in this round? */
+    bool *done;   /* by row: true: it did a cell in this round */
 };
 
 /* Has the cell that does the turn been done? */
@@ -59,14 +59,14 @@ static _Noreturn void fail_in_ring(const struct following *following)
     find_unmet(following, cell, &need);
     const struct turn_cell *wanted = cell_of(following->schedule, need.computation, need.stage, need.micro);
     if (wanted == cell)
-        fail_cell(following->schedule, cell, "its backward waits for its forward, so they cannot overlap");
+        fail_in_cell(following->schedule, cell, "its backward waits for its forward, so they cannot overlap");
     if (wanted->row == cell->row)
-        fail_cell(following->schedule, cell, "it waits for ever for \"%s\", which comes after it in its row",
-                  cell_text(wanted));
+        fail_in_cell(following->schedule, cell, "it waits for ever for \"%s\", which comes after it in its row",
+                     cell_text(wanted));
     const struct turn_cell *other = cell_to_do(following, (size_t)wanted->row);
-    fail_cell(following->schedule, cell,
-              "it waits for ever for \"%s\", since what comes before that waits too: \"%s\" of %s", cell_text(wanted),
-              cell_text(other), cell_place(other));
+    fail_in_cell(following->schedule, cell,
+                 "it waits for ever for \"%s\", since what comes before that waits too: \"%s\" of %s",
+                 cell_text(wanted), cell_text(other), cell_place(other));
 }
 
 static struct following begin_following(const struct schedule *schedule, enum head_weights head)
@@ -146,10 +146,11 @@ void refuse_if_wrong_in_pytorch(const struct schedule *schedule)
         if (turn->computation != FORWARD || turn->stage != schedule->stages - 1)
             continue;
         if (turn->micro != due)
-            fail_cell(schedule, schedule->turns[i].cell,
-                      "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
-                      "else without a word: there forwards must come in ascending order",
-                      due);
+            fail_in_cell(
+                schedule, schedule->turns[i].cell,
+                "on the last stage PyTorch takes this forward for that of micro-batch %d, and trains something "
+                "else without a word: there forwards must come in ascending order",
+                due);
         due++;
     }
 }

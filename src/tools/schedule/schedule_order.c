@@ -28,17 +28,17 @@ static void set_places(const struct schedule *schedule, struct turn_order *turn_
     int in_loop = first_elsewhere(schedule, &loop), in_v = first_elsewhere(schedule, &v);
     int wrong = MAX(in_loop, in_v);
     if (wrong < schedule->stages && in_loop != in_v)
-        fail_cell(schedule, cell_of(schedule, FORWARD, wrong, 0),
-                  "training has stage %d in row %d, since those before it are %s", wrong,
-                  pp_of(in_v < in_loop ? &loop : &v, wrong) + 1, in_v < in_loop ? "dealt round" : "folded as a V");
+        fail_in_cell(schedule, cell_of(schedule, FORWARD, wrong, 0),
+                     "training has stage %d in row %d, since those before it are %s", wrong,
+                     pp_of(in_v < in_loop ? &loop : &v, wrong) + 1, in_v < in_loop ? "dealt round" : "folded as a V");
     if (wrong < schedule->stages)
-        fail_cell(schedule, cell_of(schedule, FORWARD, wrong, 0),
-                  "training has stage %d in row %d, or, folded as a V, in row %d, and not in this one", wrong,
-                  pp_of(&loop, wrong) + 1, pp_of(&v, wrong) + 1);
+        fail_in_cell(schedule, cell_of(schedule, FORWARD, wrong, 0),
+                     "training has stage %d in row %d, or, folded as a V, in row %d, and not in this one", wrong,
+                     pp_of(&loop, wrong) + 1, pp_of(&v, wrong) + 1);
     if (schedule->stages % rows != 0)
-        fail_cell(schedule, cell_of(schedule, FORWARD, schedule->stages - 1, 0),
-                  "it is on the last of %d stages, and training needs as many stages on each of %d devices",
-                  schedule->stages, rows);
+        fail_in_cell(schedule, cell_of(schedule, FORWARD, schedule->stages - 1, 0),
+                     "it is on the last of %d stages, and training needs as many stages on each of %d devices",
+                     schedule->stages, rows);
     turn_order->folded = in_loop < schedule->stages;
 }
 
@@ -50,10 +50,10 @@ static void expect_ascending(const struct schedule *schedule)
         const struct turn *turn = schedule->turns[i].turn;
         int due = due_micro(done, turn);
         if (turn->micro != due)
-            fail_cell(schedule, schedule->turns[i].cell,
-                      "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
-                      "gradients as one device does",
-                      due);
+            fail_in_cell(schedule, schedule->turns[i].cell,
+                         "micro-batch %d is due: training takes those of a stage in ascending order, and adds up their "
+                         "gradients as one device does",
+                         due);
         note_done(done, turn);
     }
     free(done);

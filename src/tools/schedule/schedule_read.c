@@ -37,9 +37,15 @@ struct list_reading {
 };
 
 /* Ends the program (EXIT_USAGE) with "FILE, task 12 backward: " and the sentence by printf rules. */
-#define fail_in_task(reading, t, ...)                                                                                  \
-    fail(EXIT_USAGE, "%s, task %zu %s: %s", (reading)->schedule->name, (t)->index, (t)->name,                          \
-         format_string(__VA_ARGS__))
+PRINTF_LIKE(3, 4)
+static _Noreturn void fail_in_task(const struct list_reading *reading, const struct task *task, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *sentence = format_arguments(format, arguments);
+    va_end(arguments);
+    fail(EXIT_USAGE, "%s, task %zu %s: %s", reading->schedule->name, task->index, task->name, sentence);
+}
 
 /* The task's micro-batch; 0 where the list has none. */
 static int micro_of(const struct list_reading *reading, const struct task *task)
