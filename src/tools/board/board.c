@@ -1,7 +1,7 @@
 /* board.c - moves tasks of a list, as a person asks, and simulates and proves each move (see board.h).
  *
  * The list itself is never placed: forecast_list_within() places, orders and simulates a draft of it and shows that to
- * look_at_board(), which writes the trace and proves.  Before a move the position and lane of each task are noted; an
+ * take_simulation(), which writes the trace and proves.  Before a move the position and lane of each task are noted; an
  * undo restores them.
  */
 #include "board.h"
@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-struct stand { /* where a task stands; an array of these has one for each position in the list */
+struct task_place { /* one position of the list: the task that is there, and its lane */
     const struct task *task;
     struct lane *lane;
 };
@@ -32,9 +32,9 @@ struct board {
     struct list *list;
     struct values *values;       /* what reads find in the list as written; the proofs compare with them */
     struct figures written, now; /* the list as written, and as it is now */
-    struct stand **before;       /* by move: [tasks] the tasks in list order, and their lanes, before the move */
+    struct task_place **before;  /* by move: [tasks] all positions of the list as they were before the move */
     size_t n_moves, cap_moves;
-    bool tries;              /* the last move is only tried: it is not kept yet */
+    bool tries;              /* true: the last move is only tried, and not kept yet */
     struct problem *problem; /* what the proof says; NULL: all is well */
 };
 
@@ -42,42 +42,55 @@ struct board {
 
 size_t count_moves(const struct board *board) { return board->tries ? board->n_moves - 1 : board->n_moves; }
 
-static void look_at_board(void *context, const struct simulation *simulation)
+/* The line above the picture: period and peak as they are now and, once a task was moved, as they were in the file.  The
+ * caller frees it. */
+static char *format_title(const struct board *board)
+{
+    char period[32], peak[32], written_period[32], written_peak[32];
+    format_ns(period, 1e9 * board->now.period);
+    format_bytes(peak, (double)board->now.peak);
+    if (board->n_moves == 0)
+        return format_string("%s   period %s   needs %s", board->path, period, peak);
+    format_ns(written_period, 1e9 * board->written.period);
+    format_bytes(written_peak, (double)board->written.peak);
+    return format_string("%s   period %s → %s   needs %s → %s   moved %zu", board->path, written_period, period,
+                         written_peak, peak, board->n_moves);
+}
+
+static struct figures figures_of(const struct simulation *simulation)
+{
+    const struct list *list = simulation->list;
+    struct figures figures = {.period = simulation->period};
+    for (int d = 0; d <= list->pool->machine->n_devices; d++)
+        figures.peak = MAX(figures.peak, list->extra.peak_total[d]);
+    return figures;
+}
+
+/* Notes the figures of a simulation, writes its trace, and proves that the list means what it meant as written. */
+static void take_simulation(void *context, const struct simulation *simulation)
 {
     struct board *board = context;
-    const struct list *list = simulation->list;
-    char before[2][32], now[2][32];
-    board->now = (struct figures){.period = simulation->period};
-    for (int d = 0; d <= list->pool->machine->n_devices; d++)
-        board->now.peak = MAX(board->now.peak, list->extra.peak_total[d]);
-    if (!board->values) { /* for the first time */
+    board->now = figures_of(simulation);
+    bool is_first = !board->values;
+    if (is_first) {
         board->written = board->now;
         board->values = hash_values(board->list);
     }
-    format_ns(before[0], 1e9 * board->written.period);
-    format_bytes(before[1], (double)board->written.peak);
-    format_ns(now[0], 1e9 * board->now.period);
-    format_bytes(now[1], (double)board->now.peak);
-    char *title = NULL;
-    if (board->n_moves == 0)
-        title = format_string("%s   period %s   needs %s", board->path, now[0], now[1]);
-    else
-        title = format_string("%s   period %s → %s   needs %s → %s   moved %zu", board->path, before[0], now[0],
-                              before[1], now[1], board->n_moves);
+    char *title = format_title(board);
     write_simulation(simulation, board->trace, title);
     free(title);
-    board->problem = verify_devices(list);
+    board->problem = verify_devices(simulation->list);
     if (!board->problem)
-        board->problem = verify_list(list, board->values);
+        board->problem = verify_list(simulation->list, board->values);
 }
 
 /* NULL, or why the list as it is now cannot be; the caller frees it. */
 static struct problem *simulate_board(struct board *board)
 {
     board->problem = NULL;
-    struct forecast forecast = forecast_list_within(board->list, NULL, INFINITY, look_at_board, board);
+    struct forecast forecast = forecast_list_within(board->list, NULL, INFINITY, take_simulation, board);
     struct problem *problem = board->problem;
-    if (forecast.problem) { /* it was not simulated, so look_at_board() was not called */
+    if (forecast.problem) { /* it was not simulated, so take_simulation() was not called */
         problem = forecast.problem;
         forecast.problem = NULL;
     }
@@ -110,16 +123,16 @@ static void bring_back(struct board *board)
 {
     const struct list *list = board->list;
     board->n_moves--;
-    struct stand *stands = board->before[board->n_moves];
+    struct task_place *places = board->before[board->n_moves];
     size_t *positions = allocate(list->n, sizeof *positions);
     for (size_t i = 0; i < list->n; i++)
-        positions[i] = stands[i].task->index;
+        positions[i] = places[i].task->index;
     permute_tasks(board->list, 0, positions, list->n);
     for (size_t i = 0; i < list->n; i++)
-        list->tasks[i]->lane = stands[i].lane;
+        list->tasks[i]->lane = places[i].lane;
     board->tries = false;
     free(positions);
-    free(stands);
+    free(places);
 }
 
 /* "h.1.attn needs grad.3, which loss writes": why the order of two tasks of the list must stay. */
@@ -184,21 +197,21 @@ static struct problem *move_task(struct list *list, const struct move *move, str
 }
 
 /* Work stays on lanes of its kind; a copy of a device may take any of the device's lanes. */
-static bool fits(const struct task *task, const struct lane *lane)
+static bool may_use_lane(const struct task *task, const struct lane *lane)
 {
     if (lane->device != task->lane->device)
         return false;
     return lane->kind == task->lane->kind || (is_copy(task) && !lane->device->is_host);
 }
 
-static void note_stands(struct board *board)
+static void note_places(struct board *board)
 {
     const struct list *list = board->list;
-    struct stand *stands = allocate(list->n, sizeof *stands);
+    struct task_place *places = allocate(list->n, sizeof *places);
     for (size_t i = 0; i < list->n; i++)
-        stands[i] = (struct stand){list->tasks[i], list->tasks[i]->lane};
+        places[i] = (struct task_place){list->tasks[i], list->tasks[i]->lane};
     GROW(board->before, board->cap_moves, board->n_moves + 1);
-    board->before[board->n_moves++] = stands;
+    board->before[board->n_moves++] = places;
 }
 
 struct problem *try_move(struct board *board, const struct move *move, size_t *position)
@@ -208,15 +221,14 @@ struct problem *try_move(struct board *board, const struct move *move, size_t *p
     struct task *task = board->list->tasks[move->task];
     struct lane *lane = board->list->pool->machine->lanes[move->lane];
     *position = move->task;
-    note_stands(board);
+    note_places(board);
     struct problem *problem = NULL;
-    if (fits(task, lane))
+    if (may_use_lane(task, lane))
         problem = move_task(board->list, move, lane, position);
     else
-        problem = new_problem(EXIT_FAILED,
-                              "%s cannot move from the lane %s to %s: it can only use lanes of its "
-                              "device%s",
-                              task->name, task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
+        problem =
+            new_problem(EXIT_FAILED, "%s cannot move from the lane %s to %s: it can only use lanes of its device%s",
+                        task->name, task->lane->name, lane->name, is_copy(task) ? "" : " and of its kind");
     board->tries = true;
     if (!problem) {
         task->lane = lane;

@@ -184,21 +184,36 @@ static void set_byte_tokens(struct bpe *bpe, const struct vocabulary *vocabulary
     }
 }
 
-static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary, const char *path, size_t i,
-                            const char *left, const char *right)
+struct named_merge { /* merge i of a file: two tokens by their names, which become one */
+    const char *path;
+    size_t i;
+    const char *left, *right;
+};
+
+/* why: what follows the name of the merge, "needs ...". */
+static _Noreturn void fail_in_merge(const struct named_merge *merge, const char *why)
 {
-    char *both = format_string("%s%s", left, right);
-    const char *const names[] = {left, right, both};
-    int token[COUNT(names)];
-    for (size_t k = 0; k < COUNT(names); k++) {
-        token[k] = number_in_vocabulary(vocabulary, names[k]);
-        if (token[k] < 0)
-            fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", needs \"%.80s\", which is not a token of %s", path, i,
-                 left, right, names[k], vocabulary->path);
-    }
-    struct problem *problem = add_merge(bpe, token[0], token[1], token[2]);
+    fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", %s", merge->path, merge->i, merge->left, merge->right, why);
+}
+
+/* The token of that name, which the merge has or makes. */
+static int token_of_merge(const struct named_merge *merge, const struct vocabulary *vocabulary, const char *name)
+{
+    int token = number_in_vocabulary(vocabulary, name);
+    if (token < 0)
+        fail_in_merge(merge, format_string("needs \"%.80s\", which is not a token of %s", name, vocabulary->path));
+    return token;
+}
+
+static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary, const struct named_merge *merge)
+{
+    char *both = format_string("%s%s", merge->left, merge->right);
+    int left = token_of_merge(merge, vocabulary, merge->left);
+    int right = token_of_merge(merge, vocabulary, merge->right);
+    int result = token_of_merge(merge, vocabulary, both);
+    struct problem *problem = add_merge(bpe, left, right, result);
     if (problem)
-        fail(EXIT_FAILED, "%s: merge %zu, \"%.80s %.80s\", %s", path, i, left, right, problem->sentence);
+        fail_in_merge(merge, problem->sentence);
     free(both);
 }
 
@@ -206,18 +221,20 @@ static void add_named_merge(struct bpe *bpe, const struct vocabulary *vocabulary
 static void read_merge(struct bpe *bpe, const struct vocabulary *vocabulary, const char *path, size_t i,
                        const json_t *merge)
 {
-    const char *left = json_string_value(json_array_get(merge, 0));
-    const char *right = json_string_value(json_array_get(merge, 1));
+    struct named_merge named = {.path = path,
+                                .i = i,
+                                .left = json_string_value(json_array_get(merge, 0)),
+                                .right = json_string_value(json_array_get(merge, 1))};
     char *copy = NULL;
     if (json_is_string(merge)) {
         copy = copy_string(json_string_value(merge));
         char *rest = copy;
-        left = strsep(&rest, " ");
-        right = rest;
+        named.left = strsep(&rest, " ");
+        named.right = rest;
     }
-    if (!left || !right || json_array_size(merge) > 2)
+    if (!named.left || !named.right || json_array_size(merge) > 2)
         fail(EXIT_FAILED, "%s: merge %zu must have two tokens, as \"a b\" or [\"a\", \"b\"]", path, i);
-    add_named_merge(bpe, vocabulary, path, i, left, right);
+    add_named_merge(bpe, vocabulary, &named);
     free(copy);
 }
 
