@@ -137,7 +137,7 @@ static void begin_search(struct view *view)
 {
     view->selection.search[0] = '\0';
     view->selection.typing = true;
-    SAY(view, "search: _");
+    show_message(view, "search: _");
 }
 
 /* Marks the time at the mouse.  There are two marks at most: a third one replaces the oldest. */
@@ -146,7 +146,7 @@ static void mark_time(struct view *view)
     const struct box rows = places_of(view).rows;
     struct view_selection *selection = &view->selection;
     if (view->mouse.x < rows.x || view->mouse.x >= rows.x + rows.w) {
-        SAY(view, "put the mouse at the time that t is to mark");
+        show_message(view, "put the mouse at the time that t is to mark");
         return;
     }
     if (selection->n_marks == MOST_MARKS) {
@@ -176,7 +176,7 @@ static void ask_trainer(struct view *view, enum asked what)
     struct trace_follower *follower = view->tracks[0]->follower;
     struct trace_control wanted = *current_request(follower);
     if (!can_request(follower)) {
-        SAY(view, "there is no trainer to ask: this trace has ended");
+        show_message(view, "there is no trainer to ask: this trace has ended");
         return;
     }
     view->sight.asked = what != PAUSE;
@@ -285,7 +285,7 @@ static void type_key(struct view *view, const char *key)
         snprintf(view->selection.search + n, sizeof view->selection.search - n, "%s", key);
     const char *end = view->selection.typing ? "_" : "   (Escape ends it)";
     const char *missing = search_finds(view) ? "" : "   no task has that in its name";
-    SAY(view, "search: %s%s%s", view->selection.search, end, missing);
+    show_message(view, "search: %s%s%s", view->selection.search, end, missing);
 }
 
 void press_key(struct view *view, const char *key)
@@ -450,6 +450,16 @@ static bool run_mouse(struct view *view, const char *word)
     return true;
 }
 
+static void type_search(struct view *view, const char *text)
+{
+    press_key(view, "/");
+    for (const char *letter = text; *letter; letter++) {
+        const char key[] = {*letter, '\0'};
+        press_key(view, key);
+    }
+    press_key(view, "enter");
+}
+
 void run_script(struct view *view, const char *script)
 {
     char *words = copy_string(script);
@@ -457,12 +467,7 @@ void run_script(struct view *view, const char *script)
     lay_out(view);
     while ((word = strtok_r(rest, " \t\r\n", &rest))) {
         if (word[0] == '/' && word[1]) {
-            press_key(view, "/");
-            for (const char *letter = word + 1; *letter; letter++) {
-                const char key[] = {*letter, '\0'};
-                press_key(view, key);
-            }
-            press_key(view, "enter");
+            type_search(view, word + 1);
         } else if (find_action(word)) {
             press_key(view, word);
         } else if (!run_mouse(view, word)) {

@@ -90,7 +90,7 @@ void carry_task(struct view *view)
         gesture->blocker = pick_task(view, gesture->track, (uint32_t)at, gesture->step);
     else
         gesture->blocker.record = NONE;
-    SAY(view, "%s", problem ? problem->sentence : "");
+    show_message(view, "%s", problem ? problem->sentence : "");
     free(problem);
 }
 
@@ -105,7 +105,7 @@ void put_down(struct view *view)
     }
     view->mouse.drag = DRAG_NOTHING;
     keep_move(view->tracks[gesture->track]->board);
-    SAY(view, "every task reads the values that it read before: u undoes, s saves");
+    show_message(view, "every task reads the values that it read before: u undoes, s saves");
 }
 
 void call_off(struct view *view)
@@ -142,10 +142,10 @@ static void save_track(struct view *view, const struct track *track)
         problem = save_board(track->board, path);
     if (problem) {
         view->exit_code = problem->code;
-        SAY(view, "%s", problem->sentence);
+        show_message(view, "%s", problem->sentence);
     } else {
         view->exit_code = EXIT_OK;
-        SAY(view, "wrote %s: `yard plan --list` takes it", path);
+        show_message(view, "wrote %s: `yard plan --list` takes it", path);
     }
     free(problem);
     free(path);
@@ -157,7 +157,7 @@ static int board_or_message(struct view *view)
     for (int i = 0; i < view->n_tracks; i++)
         if (view->tracks[i]->board)
             return i;
-    SAY(view, "this is a trace; tasks of a step file can be moved and saved: `yard view FILE.txt`");
+    show_message(view, "this is a trace; tasks of a step file can be moved and saved: `yard view FILE.txt`");
     return NONE;
 }
 
@@ -175,10 +175,10 @@ void undo_last_move(struct view *view)
         return;
     struct board *board = view->tracks[track]->board;
     if (!undo_move(board)) {
-        SAY(view, "nothing has been moved");
+        show_message(view, "nothing has been moved");
         return;
     }
     show_board(view, track, 0, view->sight.anchor);
     view->selection.task.record = NONE;
-    SAY(view, "undone: %zu moved", count_moves(board));
+    show_message(view, "undone: %zu moved", count_moves(board));
 }

@@ -112,60 +112,73 @@ static bool tells_of(const struct view *view, const struct view_row *row)
     return row->kind == ROW_MEMORY && row->track == region->track && row->index == region->device;
 }
 
-/* How bad a place of the table is.  Worst are pixels that it hides of the rows which it is about: of a stretch's rows
- * those in the columns [left, right), and of a place's row all.  Then other pixels of these columns count, and then the
- * distance from them. */
-static int64_t badness(const struct view *view, const struct box *box, int left, int right)
+/* The columns of the selected stretch or place, with a gap at each side. */
+struct selected_columns {
+    int left, right;
+};
+
+static struct selected_columns find_selected_columns(const struct view *view)
 {
+    const double *at = view->selection.region.at;
+    int gap = PANEL_GAP * view->scale;
+    return (struct selected_columns){.left = x_in_rows(view, fmin(at[0], at[1])) - gap,
+                                     .right = x_in_rows(view, fmax(at[0], at[1])) + gap};
+}
+
+/* What a place of the table costs: most of all each pixel that it hides of the rows which it is about (of a stretch's
+ * rows only the selected columns count), then each selected column that it covers anywhere, then each pixel between the
+ * table and what is selected. */
+static int64_t cost_of_place(const struct view *view, const struct box *box, const struct selected_columns *selected)
+{
+    enum { COST_OF_HIDDEN = 10000, COST_OF_COVERED = 10 }; /* a pixel of distance costs 1 */
     int64_t hidden = 0;
-    int apart = INT32_MAX;
-    int beside = overlap(box->x, box->x + box->w, left, right);
-    int hides = view->selection.region.kind == PLACE ? box->w : MAX(beside, 0);
+    int rows_apart = INT32_MAX;
+    int overlapped = overlap(box->x, box->x + box->w, selected->left, selected->right);
+    int covered = MAX(overlapped, 0), columns_apart = MAX(-overlapped, 0);
+    int hidden_width = view->selection.region.kind == PLACE ? box->w : covered;
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         if (!tells_of(view, row) || !is_in_sight(view, row))
             continue;
         int high = overlap(box->y, box->y + box->h, row->y, row->y + row->height);
-        hidden += (int64_t)hides * MAX(high, 0);
-        apart = MIN(apart, MAX(-high, 0));
+        hidden += (int64_t)hidden_width * MAX(high, 0);
+        rows_apart = MIN(rows_apart, MAX(-high, 0));
     }
-    return 10000 * hidden + 10 * MAX(beside, 0) + apart + MAX(-beside, 0);
+    return COST_OF_HIDDEN * hidden + COST_OF_COVERED * covered + rows_apart + columns_apart;
 }
 
-struct best_box {
+/* The cheapest place that has been tried. */
+struct best_place {
     struct box box;
-    int64_t badness;
+    int64_t cost;
 };
 
-/* Moves the box so far that it is in the rows, and takes it if it is better than *best.  left, right: see badness(). */
-static void offer_place(const struct view *view, struct best_box *best, struct box box, int left, int right)
+/* Moves the box so far that it is in the rows, and takes it if it costs less than *best. */
+static void try_place(const struct view *view, const struct selected_columns *selected, struct box box,
+                      struct best_place *best)
 {
     const struct box rows = places_of(view).rows;
     box.x = MAX(MIN(box.x, rows.x + rows.w - box.w), rows.x);
     box.y = MAX(MIN(box.y, rows.y + rows.h - box.h), rows.y);
-    int64_t bad = badness(view, &box, left, right);
-    if (bad < best->badness)
-        *best = (struct best_box){box, bad};
+    int64_t cost = cost_of_place(view, &box, selected);
+    if (cost < best->cost)
+        *best = (struct best_place){box, cost};
 }
 
-/* Tries both sides of the stretch or place and both edges of the rows, below and above each row. */
+/* Tries places below and above each row: at both sides of what is selected, and at both edges of the rows. */
 struct box place_panel(const struct view *view, struct box size)
 {
-    enum { SIDES = 4 };
     const struct box rows = places_of(view).rows;
-    const double *at = view->selection.region.at;
+    const struct selected_columns selected = find_selected_columns(view);
+    const int lefts[] = {selected.right, selected.left - size.w, rows.x + rows.w - size.w, rows.x};
     int gap = PANEL_GAP * view->scale;
-    int left = x_in_rows(view, fmin(at[0], at[1])) - gap;
-    int right = x_in_rows(view, fmax(at[0], at[1])) + gap;
-    const int side[SIDES] = {right, left - size.w, rows.x + rows.w - size.w, rows.x};
-    struct best_box best = {.badness = INT64_MAX};
+    struct best_place best = {.cost = INT64_MAX};
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
-        int below = row->y + row->height + gap, above = row->y - size.h - gap;
-        for (int k = 0; k < SIDES; k++)
-            offer_place(view, &best, (struct box){side[k], below, size.w, size.h}, left, right);
-        for (int k = 0; k < SIDES; k++)
-            offer_place(view, &best, (struct box){side[k], above, size.w, size.h}, left, right);
+        const int tops[] = {row->y + row->height + gap, row->y - size.h - gap};
+        for (size_t t = 0; t < COUNT(tops); t++)
+            for (size_t l = 0; l < COUNT(lefts); l++)
+                try_place(view, &selected, (struct box){lefts[l], tops[t], size.w, size.h}, &best);
     }
     return best.box;
 }

@@ -1,6 +1,8 @@
 /* view.c - opens a view, and keeps it up with its traces. */
 #include "draw.h"
 
+#include <stdarg.h>
+
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale)
 {
     struct view *view = allocate(1, sizeof *view);
@@ -28,6 +30,14 @@ void close_view(struct view *view)
     free(view->layout.rows);
     free(view->mouse.gesture.spots);
     free(view);
+}
+
+void show_message(struct view *view, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(view->message, sizeof view->message, format, arguments);
+    va_end(arguments);
 }
 
 bool is_followed(const struct view *view)

@@ -111,8 +111,8 @@ static inline const char *name_of_track(const struct view *view, int track)
     return track == 0 ? "A " : "B ";
 }
 
-/* printf into the view's message. */
-#define SAY(view, ...) (void)snprintf((view)->message, sizeof(view)->message, __VA_ARGS__)
+/* Sets the view's message, by printf rules. */
+void show_message(struct view *view, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* The caller keeps the tracks, and closes them. */
 struct view *open_view(struct track *const *tracks, int n, int width, int height, int scale);
