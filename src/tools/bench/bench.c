@@ -21,6 +21,10 @@
 
 enum { REPEATS = 9, WARM_UP = 2, TRAIN_STEPS = 12 };
 
+struct engine_sums { /* over the projections that were timed by one engine */
+    double flops;
+    double at_peak; /* what they would be at the peak in the same time: each one's FLOPs divided by its share */
+};
 struct bench {
     struct settings *settings;
     FILE *text; /* what people read: stdout, or with --json stderr */
@@ -28,11 +32,8 @@ struct bench {
     struct config config;
     struct table *gemms;
     struct probe *probe;
-    double peak; /* FLOP/s of FMAs in the best moment of this run */
-    struct {
-        double flops;   /* FLOPs of the projections that were timed */
-        double at_peak; /* the FLOPs of each of them, divided by its share of the peak, and summed */
-    } weighted[3];      /* by engine */
+    double peak;                /* FLOP/s of FMAs in the best moment of this run */
+    struct engine_sums sums[3]; /* by engine */
 };
 
 struct timing {     /* medians over the stretches */
@@ -249,8 +250,8 @@ static void bench_gemm(struct bench *bench, const struct product *product, enum 
 {
     struct timing timing = time_gemm(bench, product, engine);
     if (product->batch == 1 && !isnan(timing.share)) {
-        bench->weighted[engine].flops += product->count * flops_of(product);
-        bench->weighted[engine].at_peak += product->count * flops_of(product) / timing.share;
+        bench->sums[engine].flops += product->count * flops_of(product);
+        bench->sums[engine].at_peak += product->count * flops_of(product) / timing.share;
     }
     ROW(bench->gemms, text_cell(word_of("gemm", (int)engine)), text_cell(product->name),
         text_cell(gemm_form_name[product->form]), number_cell(product->m), number_cell(product->n),
@@ -280,9 +281,9 @@ static void bench_gemms(struct bench *bench)
 /* The share of the peak over all projections, weighted by their FLOPs; NAN: none was timed. */
 static double weighted_share(const struct bench *bench, enum gemm_engine engine)
 {
-    if (bench->weighted[engine].at_peak <= 0)
+    if (bench->sums[engine].at_peak <= 0)
         return NAN;
-    return bench->weighted[engine].flops / bench->weighted[engine].at_peak;
+    return bench->sums[engine].flops / bench->sums[engine].at_peak;
 }
 
 static const char *of_peak(char out[80], double share)
@@ -309,8 +310,8 @@ static json_t *bench_training(struct bench *bench)
     struct trainer *trainer = new_trainer(bench->settings, LIST_TRAIN | OPEN_GIVEN_DATA);
     init_random(trainer->model, 1);
     uint32_t n = was_given("steps") ? (uint32_t)bench->settings->steps : TRAIN_STEPS;
-    double tokens = tokens_per_step(trainer),
-           flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens;
+    double tokens = tokens_per_step(trainer);
+    double flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens;
     struct timing step = time_runs(bench, run_training, trainer, n, SINGLE_RUN, flops);
     char share[80];
     fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
@@ -329,13 +330,13 @@ static json_t *bench_training(struct bench *bench)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-static bool measures;           /* is the command yard bench? */
+static bool is_running;         /* is the command yard bench? */
 static bool measures_broadcast; /* is --broadcast given? */
 
 static void check_bench_options(struct settings *settings)
 {
     settings->demands.sweeps |= measures_broadcast;
-    if (asked_predict.hardware && measures && !measures_broadcast)
+    if (asked_predict.hardware && is_running && !measures_broadcast)
         fail(EXIT_USAGE,
              "--hardware %s: bench measures this machine, and simulates only --broadcast: add that, or "
              "leave --hardware out",
@@ -354,6 +355,20 @@ static const struct usage usage = {
     .files = "--data FILE",
     .also = "vocab steps serial json hardware broadcast"};
 
+/* copy: bytes per second; train: what bench_training() returned, which becomes a part of what is printed. */
+static void print_bench_json(const struct bench *bench, double copy, json_t *train)
+{
+    json_t *all = json_object();
+    set_json_text(all, "device", bench->machine->devices[0].name);
+    json_object_set_new(all, "fma_peak_gflops", json_real(bench->peak / 1e9));
+    json_object_set_new(all, "copy_gbytes_per_s", json_real(copy / 1e9));
+    json_object_set_new(all, "gemm", table_json(bench->gemms));
+    set_json_number(all, "own_share_of_peak", weighted_share(bench, GEMM_OWN));
+    set_json_number(all, "clblast_share_of_peak", weighted_share(bench, GEMM_CLBLAST));
+    json_object_set_new(all, "train", train);
+    print_json(all);
+}
+
 static void bench_all(struct bench *bench)
 {
     const struct settings *settings = bench->settings;
@@ -366,32 +381,22 @@ static void bench_all(struct bench *bench)
             "one step of model %s\n",
             device->name, device->id, device->units, bench->peak / 1e9, copy / 1e9, word_of("model", settings->preset));
     bench_gemms(bench);
-    double own = weighted_share(bench, GEMM_OWN);
-    double clblast = weighted_share(bench, GEMM_CLBLAST);
-    fprintf(bench->text, "projections, weighted by FLOPs: own %s, CLBlast %s\n", of_peak(own_text, own),
-            of_peak(clblast_text, clblast));
+    fprintf(bench->text, "projections, weighted by FLOPs: own %s, CLBlast %s\n",
+            of_peak(own_text, weighted_share(bench, GEMM_OWN)),
+            of_peak(clblast_text, weighted_share(bench, GEMM_CLBLAST)));
     json_t *train = bench_training(bench);
     print_line(bench->text,
                "\nFMA peak: %.1f GFLOP/s at its best in this run; each share is of the peak measured beside its "
                "timing%s",
                bench->peak / 1e9,
                device->is_cpu ? ",\nby CPU time, so that neither other programs nor waiting cores count" : "");
-    if (settings->json) {
-        json_t *all = json_object();
-        set_json_text(all, "device", device->name);
-        json_object_set_new(all, "fma_peak_gflops", json_real(bench->peak / 1e9));
-        json_object_set_new(all, "copy_gbytes_per_s", json_real(copy / 1e9));
-        json_object_set_new(all, "gemm", table_json(bench->gemms));
-        set_json_number(all, "own_share_of_peak", own);
-        set_json_number(all, "clblast_share_of_peak", clblast);
-        json_object_set_new(all, "train", train);
-        print_json(all);
-    }
+    if (settings->json)
+        print_bench_json(bench, copy, train);
 }
 
 static enum exit_code run_bench(int argc, char **argv)
 {
-    measures = true;
+    is_running = true;
     struct settings *settings = parse_settings(&usage, argc, argv);
     if (measures_broadcast)
         return bench_broadcast(settings);

@@ -21,8 +21,8 @@ enum { SAMPLES = 4 }; /* of many bars in a column, how many are looked at */
 static void fetch_samples(const struct brush *brush, size_t i, size_t end)
 {
     size_t stride = ceil_div(end - i, SAMPLES);
-    for (; i < end; i += stride)
-        fetch_ahead(&brush->bars->items[i]);
+    for (size_t k = i; k < end; k += stride)
+        fetch_ahead(&brush->bars->items[k]);
 }
 
 void fill_firsts(const struct brush *brush, bool spans, uint32_t firsts[MOST_PIXELS + 1])
@@ -49,8 +49,8 @@ static const struct bar *longest_bar(const struct brush *brush, size_t i, size_t
 {
     const struct bar *bars = brush->bars->items, *longest = &bars[i];
     size_t stride = ceil_div(end - i, SAMPLES);
-    for (; i < end; i += stride)
-        longest = longer_bar(longest, &bars[i]);
+    for (size_t k = i; k < end; k += stride)
+        longest = longer_bar(longest, &bars[k]);
     return longest;
 }
 

@@ -240,25 +240,36 @@ static void fit_legend(struct view *view)
         view->layout.legend_lines = count_legend_lines(view);
 }
 
-void lay_out(struct view *view)
+static void add_rows(struct view *view)
 {
     view->layout.n_rows = 0;
     view->layout.no_room_for_memory = false;
     for (int track = 0; track < view->n_tracks; track++)
         for (uint32_t device = 0; device < view->tracks[track]->trace->header.n_devices; device++)
             add_rows_of_device(view, track, device);
-    view->layout.details_lines = count_details_lines(view);
-    fit_legend(view);
-    /* Two traces have to fit.  Lanes without tasks go first.  Memory is shown if its rows can have their least height:
-     * else no curve can be read. */
-    if (view->n_tracks > 1 && !rows_fit(view)) {
+}
+
+/* Two traces are compared, so all their rows must be in sight.  Where they do not fit, lanes without tasks go first,
+ * then memory: a curve lower than the least height of its row cannot be read. */
+static void drop_rows_of_two_traces(struct view *view)
+{
+    if (!rows_fit(view)) {
         drop_rows(view, is_empty_lane);
         fit_legend(view);
     }
-    if (view->n_tracks > 1 && sum_rows(view, ROW_MEMORY).good > 0 && !rows_fit(view)) {
+    if (!rows_fit(view) && sum_rows(view, ROW_MEMORY).good > 0) {
         drop_memory(view);
         fit_legend(view);
     }
+}
+
+void lay_out(struct view *view)
+{
+    add_rows(view);
+    view->layout.details_lines = count_details_lines(view);
+    fit_legend(view);
+    if (view->n_tracks > 1)
+        drop_rows_of_two_traces(view);
     fit_rows(view);
     stack_rows(view);
 }

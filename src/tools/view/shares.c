@@ -147,8 +147,8 @@ static void update_lane_sums(const struct view *view, const struct track *track,
 {
     const struct bars *bars = &track->trace->bars[lane];
     size_t n = bars->n / BARS_IN_BLOCK; /* whole blocks */
-    while (shares->n > 0 &&
-           (shares->n > n || !is_valid(&shares->blocks[shares->n - 1], &bars->items[shares->n * BARS_IN_BLOCK - 1])))
+    shares->n = MIN(shares->n, n);
+    while (shares->n > 0 && !is_valid(&shares->blocks[shares->n - 1], &bars->items[shares->n * BARS_IN_BLOCK - 1]))
         shares->n--;
     while (shares->n < n) {
         size_t first = shares->n * BARS_IN_BLOCK;
@@ -156,7 +156,7 @@ static void update_lane_sums(const struct view *view, const struct track *track,
         struct share_block *block = &shares->blocks[shares->n++];
         const struct bar *last = &bars->items[first + BARS_IN_BLOCK - 1];
         if (shares->n > 1)
-            memcpy(block->ns, block[-1].ns, sizeof block->ns);
+            memcpy(block->ns, shares->blocks[shares->n - 2].ns, sizeof block->ns);
         else
             memset(block->ns, 0, sizeof block->ns);
         for (const struct bar *bar = &bars->items[first]; bar <= last; bar++)
@@ -207,8 +207,8 @@ void sum_shares(const struct view *view, int track_index, uint32_t lane, size_t 
     const struct lane_shares *shares = &view->shares[track_index].lanes[lane];
     memset(ns, 0, GROUPS * sizeof *ns);
     if (end - i < FEW_BARS) {
-        for (; i < end; i++)
-            add_bar(view, track, &track->trace->bars[lane].items[i], ns);
+        for (size_t k = i; k < end; k++)
+            add_bar(view, track, &track->trace->bars[lane].items[k], ns);
         return;
     }
     /* A block in which a span ends counts as the next one's, so that each counts once. */
