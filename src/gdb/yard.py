@@ -112,8 +112,8 @@ def variables(frame):
         block = block.superblock
 
 
-# How a list is reached from a variable of that type.
-WAYS = {
+# By the name of a struct: how a list is reached from a pointer to such a struct.
+LIST_OF = {
     "list": lambda v: v,
     "trainer": lambda v: v["train_list"],
     "edit": lambda v: v["list"],
@@ -151,9 +151,9 @@ def pointers_to(tags):
 
 def find_list(name=None):
     """The list that the nearest frame works on; with a name: that list."""
-    for tag, value in pointers_to(WAYS):
+    for tag, value in pointers_to(LIST_OF):
         try:
-            list = WAYS[tag](value)
+            list = LIST_OF[tag](value)
             if is_list(list) and name in (None, text(list["name"])):
                 return list.dereference()
         except (gdb.error, gdb.MemoryError):
@@ -195,8 +195,11 @@ def is_serial():
 # ---- words for tasks, edges and tensors ------------------------------------------------------------------------------
 
 def tags(t):
-    words = ["%s %d" % (word, int(t[field])) for field, word in (("layer", "layer"), ("micro", "micro-batch"))
-             if int(t[field]) >= 0]
+    words = []
+    if int(t["layer"]) >= 0:
+        words.append("layer %d" % int(t["layer"]))
+    if int(t["micro"]) >= 0:
+        words.append("micro-batch %d" % int(t["micro"]))
     return " (%s)" % ", ".join(words) if words else ""
 
 
@@ -974,7 +977,7 @@ With TRACE, the list as it is then is simulated into that file.  An open `yard v
         for name, value in variables(gdb.newest_frame()):
             tag = pointed(value)
             if tag in ("edit", "list"):
-                return WAYS[tag](value).dereference()
+                return LIST_OF[tag](value).dereference()
         return find_list()
 
     @staticmethod

@@ -42,8 +42,8 @@ struct board {
 
 size_t count_moves(const struct board *board) { return board->tries ? board->n_moves - 1 : board->n_moves; }
 
-/* The line above the picture: period and peak as they are now and, once a task was moved, as they were in the file.  The
- * caller frees it. */
+/* The line above the picture: period and peak as they are now and, once a task was moved, as they were in the file.
+ * The caller frees it. */
 static char *format_title(const struct board *board)
 {
     char period[32], peak[32], written_period[32], written_peak[32];

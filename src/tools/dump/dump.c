@@ -133,9 +133,10 @@ static struct dump_target must_find_target(const struct list *list, const char *
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* The text of Python that says what the elements are.  The file begins with FIXED_BYTES bytes and this text; spaces make
- * the length of both a multiple of ALIGNMENT.  The caller frees it. */
 enum { FIXED_BYTES = 10, ALIGNMENT = 64 };
+
+/* The text of Python that says what the elements are.  The file begins with FIXED_BYTES bytes and this text.  Spaces
+ * make the length of both a multiple of ALIGNMENT.  The caller frees it. */
 static char *npy_header(const struct tensor *tensor)
 {
     const char *type = tensor->type == INT32 ? "<i4" : "<f4";

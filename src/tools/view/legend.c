@@ -240,8 +240,10 @@ static bool shows_unfinished(const struct view *view, enum unfinished wanted)
     for (size_t i = 0; i < view->layout.n_rows; i++) {
         const struct view_row *row = &view->layout.rows[i];
         struct trace_running_task now;
-        if (row->kind == ROW_LANE && find_running_task(view->tracks[row->track]->trace, row->index, &now) &&
-            now.waits == (wanted == WAITS))
+        if (row->kind != ROW_LANE || !find_running_task(view->tracks[row->track]->trace, row->index, &now))
+            continue;
+        enum unfinished found = now.waits ? WAITS : RUNS;
+        if (found == wanted)
             return true;
     }
     return false;
