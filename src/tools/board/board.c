@@ -46,7 +46,7 @@ size_t count_moves(const struct board *board) { return board->tries ? board->n_m
  * The caller frees it. */
 static char *format_title(const struct board *board)
 {
-    char period[32], peak[32], written_period[32], written_peak[32];
+    char period[NUMBER_TEXT], peak[NUMBER_TEXT], written_period[NUMBER_TEXT], written_peak[NUMBER_TEXT];
     format_ns(period, 1e9 * board->now.period);
     format_bytes(peak, (double)board->now.peak);
     if (board->n_moves == 0)
