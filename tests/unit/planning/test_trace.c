@@ -13,6 +13,7 @@
 #include "planning/trace/follow.h"
 #include "planning/trace/near.h"
 #include "tests/support/child.h"
+#include "tests/support/sorted.h"
 #include "tests/support/support_trace.h"
 #include "trainer/cmd/cmd.h"
 #include "trainer/file/file.h"
@@ -254,10 +255,18 @@ static struct damage real(uint64_t at, double value)
 /* A text of so many bytes, without an end. */
 static struct damage endless_text(uint64_t at, size_t size) { return (struct damage){at, size, 0x7878787878787878u}; }
 
-TEST(damaged_files_are_refused)
+static void expect_all_refused(const struct damage *damage, size_t n)
 {
-    struct trace *trace = read_trace(make_example("layout.trace"));
-    const struct trace_header *header = &trace->header;
+    for (size_t i = 0; i < n; i++) {
+        char bytes[80];
+        memset(bytes, (int)(damage[i].value & 0xFF), sizeof bytes);
+        memcpy(bytes, &damage[i].value, MIN(damage[i].size, sizeof damage[i].value));
+        expect_damage(patched("damaged.trace", damage[i].at, bytes, damage[i].size));
+    }
+}
+
+TEST(a_damaged_header_is_refused)
+{
     const struct damage damage[] = {
         {HEADER(magic), 1, 'X'},
         word(HEADER(version), 2),
@@ -279,6 +288,15 @@ TEST(damaged_files_are_refused)
         long_word(HEADER(head), UINT64_MAX),
         real(HEADER(pace_scale), NAN),
         endless_text(HEADER(list), 24),
+    };
+    expect_all_refused(damage, COUNT(damage));
+}
+
+TEST(damaged_tables_are_refused)
+{
+    struct trace *trace = read_trace(make_example("layout.trace"));
+    const struct trace_header *header = &trace->header;
+    const struct damage damage[] = {
         endless_text(SECOND(lane, name), 40),
         endless_text(AT(device, name), 80),
         endless_text(SECOND(task, name), 40),
@@ -300,16 +318,21 @@ TEST(damaged_files_are_refused)
         word(SECOND(task, n_edges), COUNT(example_edges) + 1),
         word(SECOND(task, first_edge), UINT32_MAX), /* its sum with n_edges wraps in 32 bits */
         word(AT(edge, producer), N_TASKS),
+    };
+    expect_all_refused(damage, COUNT(damage));
+    free_trace(trace);
+}
+
+TEST(damaged_records_are_refused)
+{
+    struct trace *trace = read_trace(make_example("layout.trace"));
+    const struct trace_header *header = &trace->header;
+    const struct damage damage[] = {
         word(RECORD(task), N_TASKS),
         word(RECORD(step), 0),
         long_word(RECORD(start), in_ns(601)),
     };
-    for (size_t i = 0; i < COUNT(damage); i++) {
-        char bytes[80];
-        memset(bytes, (int)(damage[i].value & 0xFF), sizeof bytes);
-        memcpy(bytes, &damage[i].value, MIN(damage[i].size, sizeof damage[i].value));
-        expect_damage(patched("damaged.trace", damage[i].at, bytes, damage[i].size));
-    }
+    expect_all_refused(damage, COUNT(damage));
     free_trace(trace);
 }
 
@@ -357,13 +380,6 @@ TEST(texts_cannot_reach_the_terminal)
 
 /* ---- searching --------------------------------------------------------------------------------------------------- */
 
-static bool is_smaller(const void *item, const void *key)
-{
-    const int *a = item;
-    const int *b = key;
-    return *a < *b;
-}
-
 /* In 0, 2, 4 ... a search finds the place that a walk finds, from wherever it begins at or before that place; one that
  * begins after the end stays there. */
 TEST(a_place_is_found_from_any_place_before_it)
@@ -374,9 +390,7 @@ TEST(a_place_is_found_from_any_place_before_it)
         items[i] = 2 * i;
     for (size_t n = 0; n <= MOST; n++)
         for (int key = -1; key <= 2 * (int)n; key++) {
-            size_t place = 0;
-            while (place < n && items[place] < key)
-                place++;
+            size_t place = place_by_walk(items, n, key);
             for (size_t from = 0; from <= place; from++)
                 assert_int_equal(lower_bound_near(from, &key, items, n, sizeof *items, is_smaller), place);
             assert_int_equal(lower_bound_near(n + 1, &key, items, n, sizeof *items, is_smaller), n + 1);

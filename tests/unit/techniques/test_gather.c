@@ -90,9 +90,9 @@ TEST(what_is_gathered_is_read)
         if (strcmp(gather->name, "gather") != 0)
             continue;
         for (size_t k = i + 1; k < trainer->train_list->n && !read; k++)
-            read = touches_bytes(trainer->train_list->tasks[k], gather->accesses[0].tensor, ACCESS_READ);
+            read = touches_bytes(trainer->train_list->tasks[k], copy_target(gather), ACCESS_READ);
         if (!read)
-            test_failed("task %zu gathers %s, and nobody reads it\n", i, gather->accesses[0].tensor->storage->name);
+            test_failed("task %zu gathers %s, and nobody reads it\n", i, copy_target(gather)->storage->name);
         gathers++;
     }
     assert_above(gathers, 0);
@@ -101,6 +101,8 @@ TEST(what_is_gathered_is_read)
 
 /* How many tasks lie between two gathers at most, if they change their sources: each pair costs a proof of the list. */
 enum { FARTHEST_PAIR = 12 };
+
+static void set_source(struct task *copy, struct tensor *source) { copy->accesses[1].tensor = source; }
 
 /* Two gathers of as many bytes change their sources: the proof must find it. */
 TEST(a_wrong_shard_is_found)
@@ -115,15 +117,15 @@ TEST(a_wrong_shard_is_found)
             struct task *first = trainer->train_list->tasks[i], *second = trainer->train_list->tasks[k];
             if (strcmp(first->name, "gather") != 0 || strcmp(second->name, "gather") != 0)
                 continue;
-            struct tensor *own = first->accesses[1].tensor, *other = second->accesses[1].tensor;
+            struct tensor *own = copy_source(first), *other = copy_source(second);
             if (own->bytes != other->bytes || own->storage == other->storage)
                 continue;
-            first->accesses[1].tensor = other;
-            second->accesses[1].tensor = own;
+            set_source(first, other);
+            set_source(second, own);
             expect_wrong("another shard", compare_values(values_of(trainer, trainer->train_list), trainer->train_list),
                          "reads other values");
-            first->accesses[1].tensor = own;
-            second->accesses[1].tensor = other;
+            set_source(first, own);
+            set_source(second, other);
             found++;
         }
     assert_above(found, 0);
@@ -143,7 +145,7 @@ static void expect_only_shards(bool apart)
         assert_int_not_equal(task->role, ROLE_BROADCAST);
         if (task->role != ROLE_UPDATE)
             continue;
-        assert_true(task->accesses[0].tensor->storage->replica.is_shard);
+        assert_true(task->accesses[0].tensor->storage->replica.is_shard); /* the parameters */
         updates++;
     }
     int shards = trainer->model->params->n_units * trainer->mesh.dp;

@@ -6,8 +6,7 @@
  *
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  *
- * Nothing here depends on how fast the machine is, or on what else it does: the test asserts only order, lower bounds
- * and bits.
+ * Nothing here depends on how fast the machine is, or on what else it does: no measured time has an upper bound.
  */
 #include "planning/console/numbers.h"
 #include "planning/predict/predict.h"

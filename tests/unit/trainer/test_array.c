@@ -8,14 +8,8 @@
  * The expected places are those that a walk from the first item finds.
  */
 #include "tests/support/child.h"
+#include "tests/support/sorted.h"
 #include "trainer/base/base.h"
-
-static bool is_smaller(const void *item, const void *key)
-{
-    const int *a = item;
-    const int *b = key;
-    return *a < *b;
-}
 
 /* The array has 0, 2, 4 ..., one more each time.  A search finds the place that a walk finds. */
 TEST(places_in_arrays_are_found_and_made)
@@ -26,9 +20,7 @@ TEST(places_in_arrays_are_found_and_made)
     size_t n = 0;
     while (n <= MOST) {
         for (int key = -1; key <= 2 * (int)n; key++) {
-            size_t place = 0;
-            while (place < n && items[place] < key)
-                place++;
+            size_t place = place_by_walk(items, n, key);
             assert_int_equal(lower_bound(&key, items, n, sizeof *items, is_smaller), place);
         }
         items = insert_item(items, &n, &cap, 0, sizeof *items);
