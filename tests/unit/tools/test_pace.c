@@ -6,7 +6,8 @@
  *
  * To see it fail: in pace.c, turn the comparison round that says whether a task has ended late: now < flight->end.
  *
- * Nothing here depends on how fast the machine is, or on what else it does: no measured time has an upper bound.
+ * Nothing here depends on how fast the machine is, or on what else it does: no measured time has an upper
+ * bound, and the error of a prediction has one that only a wrong scale of the times exceeds.
  */
 #include "planning/console/numbers.h"
 #include "planning/predict/predict.h"
