@@ -73,8 +73,9 @@ static uint64_t verify_one(const char *path, bool only, json_t *damaged, int64_t
     return bytes;
 }
 
-/* Says whether something is damaged.  name: that of the only checkpoint, or of the folder with all of them. */
-static enum exit_code judge(const char *name, size_t wrong)
+/* Prints how many problems were found, unless there are none, and returns the exit code for them.  name: that of the
+ * only checkpoint, or of the folder with all of them. */
+static enum exit_code report_verdict(const char *name, size_t wrong)
 {
     if (!wrong)
         return EXIT_OK;
@@ -108,7 +109,7 @@ enum exit_code verify_checkpoints(char **paths)
     if (asked_ckpt.json)
         print_verify_json(name, step, bytes, damaged);
     json_decref(damaged);
-    enum exit_code code = judge(name, wrong);
+    enum exit_code code = report_verdict(name, wrong);
     for (size_t i = 0; i < n; i++)
         free(each[i]);
     free(each);
