@@ -190,9 +190,14 @@ TESTS        = $(patsubst %.c,$(BUILD)/tests/%,$(filter test_%,$(UNIT_FILES)))
 SUPPORT      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c tests/support/shim_%.c,$(wildcard tests/support/*.c)))
 SUPPORT_MAIN = $(BUILD)/tests/support/main.o
 WITHOUT_MAIN = $(filter-out %/main.o %/gdb_script.o,$(OBJECTS))
-# Tests that are scripts: SCRIPTS are those of `make test`, and LONGER all others.  IN_PARTS is a script of which `make
-# test` runs a part and `make check` the rest, as they do with every program.  A right change of src/ must pass `make
-# test`: so a script that compares the sources with other files, such as labs.sh with the labs' patches, is in LONGER.
+# Tests that are scripts:
+#
+#     SCRIPTS     those of `make test`; IN_PARTS is one of them
+#     IN_PARTS    one of which `make test` runs a part and `make check` the rest, as they do with every program
+#     LONGER      all others, which only `make check` runs
+#
+# A right change of src/ must pass `make test`: so a script that compares the sources with other files, such as labs.sh
+# with the labs' patches, is in LONGER.
 IN_PARTS = tests/pages/walk.sh
 SCRIPTS  = $(wildcard tests/scripts/errors*.sh) tests/scripts/installs.sh tests/scripts/plot.sh tests/pages/pages.sh \
            $(IN_PARTS)
@@ -200,9 +205,13 @@ LONGER   = $(filter-out $(SCRIPTS),$(sort $(wildcard tests/scripts/*.sh tests/st
 ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 
 # `make test` runs all tests that one needs to trust a build, or with T=swap those that have "swap" in their names.
-# CHOSEN is these tests, and PART which of their checks (see tests/lib/run.sh).
 #
-#     T=plan      NAMED is build/tests/test_swap_plans, and not the other tests of the folder tests/unit/planning
+#                    runs the tests                which of their checks (tests/lib/run.sh)
+#     make test      CHOSEN = TESTS SCRIPTS        PART = test
+#     make test T=x  CHOSEN = NAMED                PART = all
+#     make check     TESTS IN_PARTS LONGER         check
+#
+# NAMED looks at names alone, not at folders: with T=plan it has test_swap_plans, but no other test of a folder planning.
 T     ?=
 NAMED  = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $T,$(notdir $(test))),$(test))))
 CHOSEN = $(if $T,$(NAMED),$(TESTS) $(SCRIPTS))

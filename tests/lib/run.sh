@@ -74,7 +74,7 @@ run_one() { # TEST: when it has ended, LOGS/<name>.ended is there, with its exit
     start=$(date +%s)
     become "$1" >"$logs/$name.log" 2>&1 </dev/null 9>&- &
     test=$!
-    trap 'kill $test 2>/dev/null' TERM # who ends this ends the test
+    trap 'kill $test 2>/dev/null' TERM # the test ends with this process
     wait $test
     echo $? $(($(date +%s) - start)) >"$logs/$name.code"
     mv "$logs/$name.code" "$logs/$name.ended" # at once with all that it has

@@ -104,52 +104,56 @@ struct product {
     int count; /* how often a step runs it */
 };
 
+enum { MOST_PRODUCTS = 32 }; /* at least 5 linear layers in 3 forms, and 3 of attention */
+
 /* Lists the products of linear layers, each in the form of the forward, of the input's gradient and of the weight's. */
-static size_t collect_linear_products(const struct bench *bench, struct product *out)
+static size_t collect_linear_products(const struct bench *bench, struct product *products)
 {
-    int C = bench->config.channels, layers = bench->config.layers;
+    int channels = bench->config.channels, layers = bench->config.layers;
     int vocab = (int)padded_vocab(bench->config.vocab);
-    int n = (int)(bench->settings->batch * bench->settings->seq_len);
+    int tokens = (int)(bench->settings->batch * bench->settings->seq_len);
     const struct {
         const char *name;
-        int out, in, count;
-    } linear[] = {{"attn.qkv", 3 * C, C, layers},
-                  {"attn.proj", C, C, layers},
-                  {"mlp.fc", 4 * C, C, layers},
-                  {"mlp.proj", C, 4 * C, layers},
-                  {"head", vocab, C, 1}};
+        int out, in, count; /* channels; `count` as in struct product */
+    } linear[] = {{"attn.qkv", 3 * channels, channels, layers},
+                  {"attn.proj", channels, channels, layers},
+                  {"mlp.fc", 4 * channels, channels, layers},
+                  {"mlp.proj", channels, 4 * channels, layers},
+                  {"head", vocab, channels, 1}};
     size_t n_products = 0;
     for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++)
         for (size_t i = 0; i < COUNT(linear); i++) {
-            int to = linear[i].out, from = linear[i].in;
-            const int sizes[][3] = {[GEMM_NT] = {n, to, from}, [GEMM_NN] = {n, from, to}, [GEMM_TN] = {to, from, n}};
+            int out = linear[i].out, in = linear[i].in;
+            const int sizes[][3] = {
+                [GEMM_NT] = {tokens, out, in}, [GEMM_NN] = {tokens, in, out}, [GEMM_TN] = {out, in, tokens}};
             const int *size = sizes[form];
-            out[n_products++] = (struct product){.name = linear[i].name,
-                                                 .form = form,
-                                                 .m = size[0],
-                                                 .n = size[1],
-                                                 .k = size[2],
-                                                 .batch = 1,
-                                                 .causal = CAUSAL_NONE,
-                                                 .count = linear[i].count};
+            products[n_products] = (struct product){.name = linear[i].name,
+                                                    .form = form,
+                                                    .m = size[0],
+                                                    .n = size[1],
+                                                    .k = size[2],
+                                                    .batch = 1,
+                                                    .causal = CAUSAL_NONE,
+                                                    .count = linear[i].count};
+            n_products++;
         }
     return n_products;
 }
 
 /* Lists the products of attention: squares are (T, T), heads (T, head_size), for each head of each sequence. */
-static size_t collect_attention_products(const struct bench *bench, struct product *out)
+static size_t collect_attention_products(const struct bench *bench, struct product *products)
 {
     int T = (int)bench->settings->seq_len;
     int head_size = bench->config.channels / bench->config.heads;
     int n_heads = (int)bench->settings->batch * bench->config.heads;
     int count = 2 * bench->config.layers;
-    const struct product products[] = {
+    const struct product attention[] = {
         {"attn.scores, datt", GEMM_NT, T, T, head_size, n_heads, CAUSAL_OUT, count},
         {"attn.mix, dq", GEMM_NN, T, head_size, T, n_heads, CAUSAL_A, count},
         {"attn.dv, dk", GEMM_TN, T, head_size, T, n_heads, CAUSAL_A_TRANSPOSED, count},
     };
-    memcpy(out, products, sizeof products);
-    return COUNT(products);
+    memcpy(products, attention, sizeof attention);
+    return COUNT(attention);
 }
 
 /* The operands of a linear layer's product are whole tensors. */
@@ -263,7 +267,7 @@ static void bench_gemm(struct bench *bench, const struct product *product, enum 
 
 static void bench_gemms(struct bench *bench)
 {
-    struct product products[32];
+    struct product products[MOST_PRODUCTS];
     size_t n = collect_linear_products(bench, products);
     n += collect_attention_products(bench, products + n);
     enum gemm_engine only = GEMM_CLBLAST;
@@ -286,12 +290,14 @@ static double weighted_share(const struct bench *bench, enum gemm_engine engine)
     return bench->sums[engine].flops / bench->sums[engine].at_peak;
 }
 
-static const char *of_peak(char out[80], double share)
+enum { SHARE_TEXT = 80 }; /* how many bytes the array of of_peak() has */
+
+static const char *of_peak(char out[SHARE_TEXT], double share)
 {
     if (isnan(share))
-        snprintf(out, 80, "no share of peak (not timed, or the probe was disturbed)");
+        snprintf(out, SHARE_TEXT, "no share of peak (not timed, or the probe was disturbed)");
     else
-        snprintf(out, 80, "%.1f %% of peak", 100 * share);
+        snprintf(out, SHARE_TEXT, "%.1f %% of peak", 100 * share);
     return out;
 }
 
@@ -313,7 +319,7 @@ static json_t *bench_training(struct bench *bench)
     double tokens = tokens_per_step(trainer);
     double flops = flops_per_token(trainer->model->params, trainer->seq_len) * tokens;
     struct timing step = time_runs(bench, run_training, trainer, n, SINGLE_RUN, flops);
-    char share[80];
+    char share[SHARE_TEXT];
     fprintf(bench->text, "\ntraining: %.1f ms per step (median of %u), %.0f tokens/s, %.1f GFLOP/s; %s\n",
             1e3 * step.seconds, n, tokens / step.seconds, flops / step.seconds * 1e-9, of_peak(share, step.share));
     const struct pass_reports passes = reports_of(trainer);
@@ -373,7 +379,7 @@ static void bench_all(struct bench *bench)
 {
     const struct settings *settings = bench->settings;
     struct device *device = &bench->machine->devices[0];
-    char own_text[80], clblast_text[80];
+    char own_text[SHARE_TEXT], clblast_text[SHARE_TEXT];
     bench->peak = run_probe(bench->probe, 0.3);
     double copy = measure_copy_speed(device, 0.3);
     fprintf(bench->text,

@@ -3,35 +3,37 @@
 #include "planning/console/table.h"
 #include "techniques/checkpoint/files.h"
 
+enum { CUT_TEXT = 32, PIECE_TEXT = 128 }; /* how many bytes the arrays of these functions have */
+
 /* "rows", "columns in 3": how tensor parallelism cuts it. */
-static void format_cut(char out[32], const struct kept_tensor *tensor)
+static void format_cut(char out[CUT_TEXT], const struct kept_tensor *tensor)
 {
     static const char *const axes[] = {"rows", "columns"};
     const char *axis = tensor->axis == NONE ? "-" : axes[tensor->axis];
     if (tensor->dims == 1 && tensor->axis == 0)
         axis = "elements";
     if (tensor->sections > 1)
-        snprintf(out, 32, "%s in %d", axis, tensor->sections);
+        snprintf(out, CUT_TEXT, "%s in %d", axis, tensor->sections);
     else
-        snprintf(out, 32, "%s", axis);
+        snprintf(out, CUT_TEXT, "%s", axis);
 }
 
 /* "0: 64-128", "0: [0:64]" or "0: [0:64, 0:32]": the rank, and what it has. */
-static void format_piece(char out[128], const struct kept_tensor *tensor, const struct piece *piece)
+static void format_piece(char out[PIECE_TEXT], const struct kept_tensor *tensor, const struct piece *piece)
 {
     const long long begin[2] = {piece->begin[0], piece->begin[1]}, end[2] = {piece->end[0], piece->end[1]};
     if (piece->flat)
-        snprintf(out, 128, "%d: %lld-%lld", piece->rank, begin[0], end[0]);
+        snprintf(out, PIECE_TEXT, "%d: %lld-%lld", piece->rank, begin[0], end[0]);
     else if (tensor->dims == 1)
-        snprintf(out, 128, "%d: [%lld:%lld]", piece->rank, begin[0], end[0]);
+        snprintf(out, PIECE_TEXT, "%d: [%lld:%lld]", piece->rank, begin[0], end[0]);
     else
-        snprintf(out, 128, "%d: [%lld:%lld, %lld:%lld]", piece->rank, begin[0], end[0], begin[1], end[1]);
+        snprintf(out, PIECE_TEXT, "%d: [%lld:%lld, %lld:%lld]", piece->rank, begin[0], end[0], begin[1], end[1]);
 }
 
 static void add_tensor_rows(struct table *out, const struct kept_tensor *tensor)
 {
     const char *name = tensor->name, *role = kept_name[tensor->role];
-    char shape[SHAPE_TEXT], cut[32], text[128];
+    char shape[SHAPE_TEXT], cut[CUT_TEXT], text[PIECE_TEXT];
     format_shape(shape, tensor->dims, tensor->shape);
     format_cut(cut, tensor);
     for (size_t i = 0; i < tensor->n_pieces; i++) {

@@ -15,11 +15,12 @@
 
 #include <math.h>
 
-enum {                      /* dots */
-       SEEN_WIDTH = 3,      /* a narrower bar is merged with others */
-       NAMED_WIDTH = 14,    /* a narrower bar has no name */
-       LOW_ROW = 26,        /* a lower row has small letters */
-       STANDING_WIDTH = 120 /* of the bar of a task that runs where time does not go on: room for its name */
+/* Lengths in dots. */
+enum {
+    SEEN_WIDTH = 3,      /* a narrower bar is merged with others */
+    NAMED_WIDTH = 14,    /* a narrower bar has no name */
+    LOW_ROW = 26,        /* a lower row has small letters */
+    STANDING_WIDTH = 120 /* of the bar of a task that runs where time does not go on: room for its name */
 };
 
 /* ---- single bars ------------------------------------------------------------------------------------------------- */
@@ -162,7 +163,7 @@ static void draw_queued(const struct brush *brush, size_t i, int x)
         return;
     uint64_t since = brush->track->trace->records[bar->record].queued;
     if (i > 0)
-        since = MAX(since, bar[-1].end);
+        since = MAX(since, brush->bars->items[i - 1].end);
     int left = MAX(edge_x(brush, MIN(since, bar->start)), x);
     for (int at = left + dot; at < right; at += QUEUED_APART * dot)
         fill(brush->view, at, brush->y + brush->height - dot, dot, dot, QUEUED);

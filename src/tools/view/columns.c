@@ -177,10 +177,18 @@ int draw_columns(const struct brush *brush, int x, size_t *i)
 bool stands_alone(const struct brush *brush, size_t i)
 {
     const struct bar *bar = &brush->bars->items[i];
-    bool free_before =
-        i == 0 || bar[-1].end - bar[-1].start >= brush->visible_ns || bar->start >= bar[-1].end + brush->visible_ns;
-    bool free_after = i + 1 == brush->bars->n || bar[1].start >= bar->start + brush->visible_ns;
-    return free_before && free_after;
+    if (i > 0) {
+        const struct bar *previous = &brush->bars->items[i - 1];
+        bool previous_is_long = previous->end - previous->start >= brush->visible_ns;
+        if (!previous_is_long && bar->start < previous->end + brush->visible_ns)
+            return false;
+    }
+    if (i + 1 < brush->bars->n) {
+        const struct bar *next = &brush->bars->items[i + 1];
+        if (next->start < bar->start + brush->visible_ns)
+            return false;
+    }
+    return true;
 }
 
 int draw_short_bar(const struct brush *brush, const struct bar *bar, int x)

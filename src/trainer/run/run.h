@@ -78,11 +78,12 @@ void run_alone(struct list *list, const struct task *task, uint32_t iteration, s
 /* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
 /* Issues that iteration of the list, as soon as the compute lanes have ended the iteration ISSUED_AHEAD before it and
- * no task has MOST_IN_FLIGHT instances in flight.  Numbers rise by one from 1, and begin anew only after a drain.
+ * no task has MOST_IN_FLIGHT instances in flight.  Its numbers rise by one from 1, and begin anew only after a drain.
  * Serial: runs the iteration, one task after another, and creates no thread. */
 void execute(struct list *list, uint32_t iteration);
 
-/* Runs the tasks of serial execution in its own way: perhaps several times; the result is as if each ran once. */
+/* What runs the tasks of serial execution in place of run_alone(), to audit them, for example.  It may run a task
+ * several times, if the result is as if the task ran once. */
 struct serial_runner {
     void *(*begin)(struct list *list); /* begins an iteration; `run` and `end` are given what it returns */
     void (*run)(void *begun, const struct task *task, uint32_t iteration, struct task_flight *flight);
@@ -91,7 +92,8 @@ struct serial_runner {
 
 /* ---- execution --------------------------------------------------------------------------------------------------- */
 
-/* How lists run in this process.  `serial`, `serial_runner` and `watch` are set before the first execute(). */
+/* How lists run in this process, and which one runs now: so it belongs to no list.  `serial`, `serial_runner` and
+ * `watch` are set before the first execute(). */
 struct execution {
     bool serial;
     const struct serial_runner *serial_runner; /* runs the tasks, if `serial`; NULL: run_alone() does */

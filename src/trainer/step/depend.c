@@ -18,7 +18,7 @@
 
 struct touch { /* a read or a write */
     int node;
-    int before; /* the touch of the same bytes before it, or NONE; so segments that are cut share their past */
+    int previous; /* the touch of the same bytes before it, or NONE; so segments that are cut share their past */
 };
 
 struct walk {
@@ -51,7 +51,7 @@ static void add_edge(struct walk *walk, int producer, int consumer, enum edge_ki
 /* Adds edges from a touch and from all touches before it.  latest: its position in `touches`, or NONE. */
 static void add_edges(struct walk *walk, int latest, int consumer, enum edge_kind kind)
 {
-    for (int i = latest; i != NONE; i = walk->touches[i].before)
+    for (int i = latest; i != NONE; i = walk->touches[i].previous)
         add_edge(walk, walk->touches[i].node, consumer, kind);
 }
 
@@ -95,7 +95,7 @@ static void note_touch(struct walk *walk, int node, const struct access *access,
         if (writes)
             add_edges(walk, segment->reader, node, kind);
         GROW(walk->touches, walk->cap_touches, walk->n_touches + 1);
-        walk->touches[walk->n_touches++] = (struct touch){.node = node, .before = hides ? NONE : *latest};
+        walk->touches[walk->n_touches++] = (struct touch){.node = node, .previous = hides ? NONE : *latest};
         *latest = (int)walk->n_touches - 1;
         if (hides)
             segment->reader = NONE;
@@ -152,11 +152,11 @@ static void fill_edges(struct list *list, int n_kinds)
     list->n_edges = 0;
     for (int node = 0; node < 2 * walk.n; node++) {
         struct task *task = list->tasks[node % walk.n];
-        size_t before = list->n_edges;
+        size_t edges_before = list->n_edges;
         for (int kind = 0; kind < n_kinds; kind++)
             note_touches(&walk, node, (enum edge_kind)kind);
         add_listed_edges(&walk, node);
-        task->n_edges = list->n_edges - before;
+        task->n_edges = list->n_edges - edges_before;
     }
     free_walk(&walk, n_kinds, n_spaces);
 }

@@ -70,16 +70,16 @@ static void loop_over_steps(struct loop_state *loop_state)
 enum exit_code train_loop(struct trainer *trainer)
 {
     const struct settings *settings = trainer->settings;
-    uint32_t before = settings->resumed ? settings->resumed->step : 0;
+    uint32_t steps_done = settings->resumed ? settings->resumed->step : 0;
     uint32_t last = last_step(settings);
     tell_model_filled(trainer);
     struct loop_state loop_state = {
-        .trainer = trainer, .progress = begin_progress(trainer), .shown = before, .last = MAX(before, last)};
+        .trainer = trainer, .progress = begin_progress(trainer), .shown = steps_done, .last = MAX(steps_done, last)};
     /* Only a run that goes on from another one can have no steps to train. */
-    if (before >= last)
+    if (steps_done >= last)
         inform("%s is at step %u already, and the run ends with step %u: nothing is left to train; "
                "--%s N with a larger N trains on",
-               settings->resumed->given_path, before, last, settings->stop_after ? "stop-after" : "steps");
+               settings->resumed->given_path, steps_done, last, settings->stop_after ? "stop-after" : "steps");
     defer_interrupts("the step");
     loop_over_steps(&loop_state);
     check_guards(trainer->machine);

@@ -48,7 +48,8 @@ static json_t *plan_six(size_t memory, const char *more, const char *options)
     return plan_file(six_layers(memory, more), options);
 }
 
-TEST(budgets_below_the_peak_move_data)
+/* The peak of these six layers is 416 MiB. */
+TEST(a_budget_of_the_peak_moves_nothing)
 {
     json_t *json = plan_six(416 * MIB, "", AUTO);
     static const char *const fields[] = {"reason", "moves", "bare_ms", "period_ms", "stall_ms", "peak_bytes"};
@@ -56,13 +57,26 @@ TEST(budgets_below_the_peak_move_data)
     for (size_t i = 0; i < COUNT(fields); i++)
         assert_non_null(json_object_get(json, fields[i]));
     assert_int_equal(json_array_size(json_object_get(json, "moves")), 0);
-    json = plan_six(416 * MIB - 1, "", AUTO);
+}
+
+TEST(a_budget_below_the_peak_moves_one_tensor)
+{
+    json_t *json = plan_six(416 * MIB - 1, "", AUTO);
     assert_int_equal(json_array_size(json_object_get(json, "moves")), 1);
     expect_number("period", number_at(json, "period_ms"), 38);
-    json = plan_six(144 * MIB, "", AUTO); /* what a forward needs: no plan needs less */
+}
+
+/* A forward needs 144 MiB, so no plan needs less. */
+TEST(a_budget_of_what_one_task_needs_is_enough_and_less_is_refused)
+{
+    json_t *json = plan_six(144 * MIB, "", AUTO);
     assert_int_equal(number_at(json, "peak_bytes.gpu.after"), 144 * MIB);
     assert_int_equal(refused_budget("task forward (layer 1", six_layers(144 * MIB - 1, ""), AUTO), 144 * MIB);
-    /* With --recompute some is made again when it is needed, so less than the whole peak is enough. */
+}
+
+/* Some tensors are made again when they are needed. */
+TEST(recompute_alone_needs_less_than_the_peak)
+{
     assert_below(refused_budget("", six_layers(144 * MIB, ""), "--recompute auto"), 416 * MIB);
 }
 

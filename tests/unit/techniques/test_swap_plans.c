@@ -32,8 +32,8 @@ struct idle { /* where a tensor lies idle, as places in the list with what is ma
     int begin, end;
 };
 
-/* Between its use by the forward of layer k + 1, or its making where there is none, and its first reader after that.
- * If it is made again it has no later use: its twin has. */
+/* The tensor of layer k lies idle between its use by the forward of layer k + 1, or, in the last layer, the task that
+ * makes it, and its first reader after that.  A tensor that is made again has no later use: its twin has. */
 static struct idle idle_of(const struct uses *uses, const struct tensor *tensor, bool is_last)
 {
     const struct use_range found = uses_of(uses, tensor);
@@ -87,6 +87,12 @@ static double period_with(struct list *list, const struct plan *plan, int n, str
     return period;
 }
 
+/* Finds where the layers' tensors lie idle with that plan: what it makes again takes places in the list. */
+static void find_idles(struct list *list, const struct plan *plan, int n, struct idle *idle)
+{
+    period_with(list, plan, n, idle);
+}
+
 /* The shortest period of all that may be done about layers 0 .. i - 1, with all places of all copies. */
 static double best_of_all(struct list *list, struct plan *plan, int n, int i)
 {
@@ -99,7 +105,7 @@ static double best_of_all(struct list *list, struct plan *plan, int n, int i)
     best = fmin(best, best_of_all(list, plan, n, i));
     plan[i].action = KEEP_TENSOR;
     best = fmin(best, best_of_all(list, plan, n, i));
-    period_with(list, plan, n, idle);
+    find_idles(list, plan, n, idle);
     plan[i].action = SWAP_TENSOR;
     for (plan[i].out = idle[i].begin; plan[i].out < idle[i].end; plan[i].out++)
         for (plan[i].in = plan[i].out + 1; plan[i].in <= idle[i].end; plan[i].in++)
