@@ -211,7 +211,7 @@ ALL_TESTS = $(TESTS) $(SCRIPTS) $(LONGER)
 #     make test T=x  CHOSEN = NAMED                PART = all
 #     make check     TESTS IN_PARTS LONGER         check
 #
-# NAMED looks at names alone, not at folders: with T=plan it has test_swap_plans, but no other test of a folder planning.
+# NAMED looks at names alone, not at folders: T=plan has test_swap_plans, but no other test of tests/unit/planning.
 T     ?=
 NAMED  = $(strip $(foreach test,$(ALL_TESTS),$(if $(findstring $T,$(notdir $(test))),$(test))))
 CHOSEN = $(if $T,$(NAMED),$(TESTS) $(SCRIPTS))
