@@ -284,10 +284,10 @@ static const struct option options[] = {
 };
 static const char nothing_else[] = "a step file is printed and nothing else";
 static const struct option_rule rules[] = {
-    {"print-list", "json", nothing_else},
-    {"print-list", "print", nothing_else},
-    {"print-list", "trace", nothing_else},
-    {"print-list", "view", nothing_else},
+    {"print-list", EXCLUDES, "json", nothing_else},
+    {"print-list", EXCLUDES, "print", nothing_else},
+    {"print-list", EXCLUDES, "trace", nothing_else},
+    {"print-list", EXCLUDES, "view", nothing_else},
 };
 static const struct hooks hooks = {
     .summary_printed = print_summary,

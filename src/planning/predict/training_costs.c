@@ -145,7 +145,7 @@ static const struct option options[] = {
      .classes = 0, /* only a usage that names it takes it */
      .help = "the profile to write"},
 };
-static const struct option_rule rules[] = {{"profile", "hardware", "both say how long tasks take"}};
+static const struct option_rule rules[] = {{"profile", EXCLUDES, "hardware", "both say how long tasks take"}};
 static const struct hooks hooks = {
     .training_begins = run_trial_for,
     .machine = bring_costs_and_machine,

@@ -256,9 +256,9 @@ static const struct option options[] = {
      .classes = OF_LIST,
      .help = "the main queue computes and sends, or only computes while the other N - 1 send"},
 };
-static const struct option_rule rules[] = {{"broadcast-slices", "broadcast-queues", ONLY_DETAILS},
-                                           {"broadcast-deal", "broadcast-queues", ONLY_DETAILS},
-                                           {"broadcast-main", "broadcast-queues", ONLY_DETAILS}};
+static const struct option_rule rules[] = {{"broadcast-slices", NEEDS, "broadcast-queues", NULL},
+                                           {"broadcast-deal", NEEDS, "broadcast-queues", NULL},
+                                           {"broadcast-main", NEEDS, "broadcast-queues", NULL}};
 
 static void check_broadcast_options(void)
 {

@@ -32,8 +32,8 @@ static void check_checkpoint_options(void)
 }
 
 static const struct option_rule rules[] = {
-    {"keep", "save", ONLY_DETAILS},
-    {"resume", "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
+    {"keep", NEEDS, "save", NULL},
+    {"resume", EXCLUDES, "init", "one goes on from a checkpoint's weights, the other begins from a model's"}};
 static const struct foreign_words foreign[] = {
     {"resume",
      "resume-from resume-from-checkpoint load load-checkpoint checkpoint ckpt ckpt-path restore continue continue-from",

@@ -154,11 +154,11 @@ static const struct option options[] = {
      .classes = OF_PLAN | OF_STEP_FILE,
      .help = "with --snapshot, report the commits of the first N steps"},
 };
-static const struct option_rule rules[] = {{"snapshot-every", "snapshot", ONLY_DETAILS},
-                                           {"snapshot-slots", "snapshot", ONLY_DETAILS},
-                                           {"snapshot-in", "snapshot", ONLY_DETAILS},
-                                           {"iterations", "snapshot", ONLY_DETAILS},
-                                           {"print-list", "snapshot", "a step file cannot describe slots"}};
+static const struct option_rule rules[] = {{"snapshot-every", NEEDS, "snapshot", NULL},
+                                           {"snapshot-slots", NEEDS, "snapshot", NULL},
+                                           {"snapshot-in", NEEDS, "snapshot", NULL},
+                                           {"iterations", NEEDS, "snapshot", NULL},
+                                           {"print-list", EXCLUDES, "snapshot", "a step file cannot describe slots"}};
 static const struct training_parts training = {.hooks = &snapshot_hooks};
 static const struct planning_parts planning = {.pass = &pass};
 const struct module module_snapshot = {

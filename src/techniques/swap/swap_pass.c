@@ -136,7 +136,7 @@ static const struct option options[] = {
      .help = "which of parameters, gradients, optimizer and activations may leave the device. All but "
              "activations then stay on the host between their tasks"},
 };
-static const struct option_rule rules[] = {{"swap-what", "swap", ONLY_DETAILS}};
+static const struct option_rule rules[] = {{"swap-what", NEEDS, "swap", NULL}};
 static const struct foreign_words foreign[] = {
     {"swap", "offload-activations swap-activations", NULL},
 };

@@ -112,7 +112,7 @@ enum {
     WORK,
     OTHER,
     TOGETHER,
-    NEEDS,
+    NEEDED,
     BUDGET,
     FITS,
     COLUMNS
@@ -130,7 +130,7 @@ static const struct column columns[COLUMNS] = {
     [WORK] = {NULL, "work_mib", CELL_FIXED, 0, 0},
     [OTHER] = {"other", NULL, CELL_FIXED, 6, 1},
     [TOGETHER] = {"together", "together_mib", CELL_FIXED, 8, 1},
-    [NEEDS] = {NULL, "needs_bytes", CELL_COUNT, 0, 0},
+    [NEEDED] = {NULL, "needs_bytes", CELL_COUNT, 0, 0},
     [BUDGET] = {NULL, "budget_mib", CELL_FIXED, 0, 0},
     [FITS] = {"fits", "fits", CELL_TEXT, 4, 0},
 };
@@ -182,7 +182,7 @@ static void add_device_row(struct table *table, const struct strategy *strategy,
     row[WORK] = mib_cell(peak[MEM_WORK]);
     row[OTHER] = mib_cell(peak[MEM_BUFFERS] + peak[MEM_WORK]);
     row[TOGETHER] = mib_cell(bytes.together);
-    row[NEEDS] = number_cell(bytes.needed);
+    row[NEEDED] = number_cell(bytes.needed);
     row[BUDGET] = mib_cell(bytes.budget);
     row[FITS] = text_cell(bytes.needed <= bytes.budget ? "yes" : "no");
     add_row(table, row);

@@ -342,20 +342,20 @@ static const struct option options[] = {
 static const char simulates[] = "the search simulates, and prints a table and nothing else";
 static const char is_chosen[] = "the search chooses it";
 static const char moves[] = "the bounds by which the search excludes candidates hold only without it";
-static const struct option_rule rules[] = {{"search", "list", "the search makes lists of its own"},
-                                           {"search", "simulate", simulates},
-                                           {"search", "verify", simulates},
-                                           {"search", "print", simulates},
-                                           {"search", "print-list", simulates},
-                                           {"search", "print-schedule", simulates},
-                                           {"search", "memory", simulates},
-                                           {"search", "after", simulates},
-                                           {"search", "mesh", is_chosen},
-                                           {"search", "stages", is_chosen},
-                                           {"search", "recompute", is_chosen},
-                                           {"search", "swap", is_chosen},
-                                           {"search", "overlap", moves},
-                                           {"search", "grad-groups", moves}};
+static const struct option_rule rules[] = {{"search", EXCLUDES, "list", "the search makes lists of its own"},
+                                           {"search", EXCLUDES, "simulate", simulates},
+                                           {"search", EXCLUDES, "verify", simulates},
+                                           {"search", EXCLUDES, "print", simulates},
+                                           {"search", EXCLUDES, "print-list", simulates},
+                                           {"search", EXCLUDES, "print-schedule", simulates},
+                                           {"search", EXCLUDES, "memory", simulates},
+                                           {"search", EXCLUDES, "after", simulates},
+                                           {"search", EXCLUDES, "mesh", is_chosen},
+                                           {"search", EXCLUDES, "stages", is_chosen},
+                                           {"search", EXCLUDES, "recompute", is_chosen},
+                                           {"search", EXCLUDES, "swap", is_chosen},
+                                           {"search", EXCLUDES, "overlap", moves},
+                                           {"search", EXCLUDES, "grad-groups", moves}};
 static const struct other_plan plan = {wants_search, plan_search};
 static const struct planning_parts planning = {.plan = &plan};
 const struct module module_meshes = {

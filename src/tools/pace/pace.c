@@ -204,11 +204,11 @@ static const struct option options[] = {
              "is random too (-1: off)"},
 };
 static const struct option_rule rules[] = {
-    {"hardware", "pace", "both say how long tasks take"},
-    {"profile", "pace", "both say how long tasks take"},
-    {"pace", "delay-seed", "both decide when tasks end"},
-    {"serial", "pace", "tasks run one after another, as fast as they can"},
-    {"serial", "delay-seed", "tasks run one after another, as fast as they can"}};
+    {"hardware", EXCLUDES, "pace", "both say how long tasks take"},
+    {"profile", EXCLUDES, "pace", "both say how long tasks take"},
+    {"pace", EXCLUDES, "delay-seed", "both decide when tasks end"},
+    {"serial", EXCLUDES, "pace", "tasks run one after another, as fast as they can"},
+    {"serial", EXCLUDES, "delay-seed", "tasks run one after another, as fast as they can"}};
 static const struct hooks hooks = {
     .lists_ready = start_pacing_trainer,
     .trainer_closing = stop_pacing_trainer,

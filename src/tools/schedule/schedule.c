@@ -137,13 +137,13 @@ static const struct option options[] = {
 };
 static const char nothing_else[] = "a schedule is printed and nothing else";
 static const struct option_rule rules[] = {
-    {"times", "list", ONLY_DETAILS},
-    {"print-schedule", "json", nothing_else},
-    {"print-schedule", "print", nothing_else},
-    {"print-schedule", "print-list", nothing_else},
-    {"print-schedule", "simulate", nothing_else},
-    {"print-schedule", "memory", nothing_else},
-    {"print-schedule", "verify", nothing_else},
+    {"times", NEEDS, "list", NULL},
+    {"print-schedule", EXCLUDES, "json", nothing_else},
+    {"print-schedule", EXCLUDES, "print", nothing_else},
+    {"print-schedule", EXCLUDES, "print-list", nothing_else},
+    {"print-schedule", EXCLUDES, "simulate", nothing_else},
+    {"print-schedule", EXCLUDES, "memory", nothing_else},
+    {"print-schedule", EXCLUDES, "verify", nothing_else},
 };
 static const struct training_parts training = {.orders = &orders};
 static const struct planning_parts planning = {.plan = &plan, .list_form = &form};

@@ -75,15 +75,13 @@ struct foreign_lookup {
     void (*print)(FILE *out, const struct option_table *table, unsigned command);
 };
 
-/* A rule for two options of yard. */
+/* A rule for two options of yard.  NEEDS: the first one has no effect where the other is off, and a warning says so.
+ * EXCLUDES: both together are a mistake. */
 struct option_rule {
-    const char *option, *other;
-    const char *why; /* why the two exclude each other, so that one must be left out; or ONLY_DETAILS */
+    const char *option;
+    enum { NEEDS, EXCLUDES } relation;
+    const char *other, *why; /* `why` says of EXCLUDES why one must be left out */
 };
-
-/* The two do not exclude each other, but `option` only details `other`: a warning says that it has no effect where
- * `other` is off. */
-#define ONLY_DETAILS NULL
 
 struct settings;
 

@@ -7,9 +7,9 @@
 #include "trainer/model_files/model_files.h"
 
 static const struct option_rule rules[] = {
-    {"vocab", "data", "the data bring their own vocabulary"},
-    {"vocab", "init", "a model brings its own sizes"},
-    {"save-every", "save", ONLY_DETAILS},
+    {"vocab", EXCLUDES, "data", "the data bring their own vocabulary"},
+    {"vocab", EXCLUDES, "init", "a model brings its own sizes"},
+    {"save-every", NEEDS, "save", NULL},
 };
 
 static bool is_off(const struct option *option)
@@ -28,9 +28,9 @@ static void apply_rule(const struct option_rule *rule)
     const struct option *other = find_option(&all_options, rule->other);
     if (!other || !was_given(rule->option))
         return;
-    if (rule->why != ONLY_DETAILS && was_given(rule->other))
+    if (rule->relation == EXCLUDES && was_given(rule->other))
         fail(EXIT_USAGE, "--%s and --%s: %s; leave one out", rule->option, rule->other, rule->why);
-    if (rule->why == ONLY_DETAILS && is_off(other) && !own_settings.demands.sweeps)
+    if (rule->relation == NEEDS && is_off(other) && !own_settings.demands.sweeps)
         warn("--%s has no effect without --%s", rule->option, rule->other);
 }
 
