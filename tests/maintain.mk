@@ -33,7 +33,7 @@ fuzz: ## Gives damaged files of all formats to the readers, under ASan: a minute
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 # restart.sh is not among them: this runtime runs the handler of a signal only after waitpid() has returned, which with
 # --restart is when the training has ended.
-# ThreadSanitizer makes test_snaprun ten times slower: on a busy machine that is more than the time that tests have else.
+# ThreadSanitizer makes test_snaprun ten times slower, and a busy machine once more: so each test has an hour.
 THREADED = depend depend_random execute pace snaprun
 tsan: ## Builds ./yard-tsan with ThreadSanitizer, and runs the tests of threads and signals with it.
 	@TEST_TIMEOUT=3600 $(FIXED_ADDRESSES) $(MAKE) --no-print-directory BUILD=build/tsan YARD=yard-tsan PART=all \
