@@ -11,6 +11,7 @@ struct search {
     uint64_t begun; /* now_ns() when the search began */
     option_byte *best;
     struct score record; /* the score of `best` */
+    size_t idle;         /* how many choices have been drawn since `best` was found, `best` included */
 };
 
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
@@ -115,13 +116,15 @@ static void vary_choice(struct search *search, option_byte *choice)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-/* Tries a choice, and keeps it if it is the best so far. */
+/* Tries a choice, and keeps it if it is the best so far.  It is not simulated if it needs more than `most_excess` bytes
+ * beyond the budgets. */
 static struct score consider(struct search *search, const option_byte *choice, double most_excess)
 {
     struct score score = try_choice(search->question, choice, most_excess, &search->work);
     if (is_better(&score, &search->record)) {
         search->record = score;
         memcpy(search->best, choice, search->question->n);
+        search->idle = 1;
     }
     show_busy(search->question->activity, search->begun, search->work / (search->question->work + 1));
     return score;
@@ -159,55 +162,82 @@ static void try_groups(struct search *search)
     free(next);
 }
 
-/* The search ends after MOST_IDLE tries without a better choice, and some more for each decision. */
+/* ---- record-to-record travel (Dueck 1993) ------------------------------------------------------------------------ */
+
+/* The travel ends when MOST_IDLE choices, and some more for each decision, have been drawn without a better one. */
 enum { MOST_IDLE = 12000, IDLE_PER_DECISION = 20 };
 
 static const double MOST_WORSE = 0.3; /* 30 % */
 
-/* Does the search go on from a choice of this score?  It does if the choice takes fewer bytes beyond the budget than
- * the current one, or as many, in a time that is longer than the record's by at most a share. */
-static bool is_near_record(const struct search *search, const struct score *score, double excess, double share)
+struct travel {
+    option_byte *current; /* the choice that the travel goes on from */
+    double excess;        /* the bytes that `current` takes beyond the budgets */
+    size_t most_idle;     /* the travel ends when search->idle is as large */
+};
+
+/* By which share of the record's period may the period of `current` be longer?  The share grows, up to MOST_WORSE, for
+ * as long as nothing better is found; the cube keeps it small for most of that time. */
+static double allowed_share(const struct search *search, const struct travel *travel)
 {
-    if (score->excess_bytes != excess)
-        return score->excess_bytes < excess;
+    return MOST_WORSE * pow((double)search->idle / (double)travel->most_idle, 3);
+}
+
+/* May a choice of this score be the current one?  It may if it takes fewer bytes beyond the budgets than the current
+ * one; or as many, and a period that is longer than the record's by at most the share. */
+static bool is_near_record(const struct search *search, const struct travel *travel, const struct score *score,
+                           double share)
+{
+    if (score->excess_bytes != travel->excess)
+        return score->excess_bytes < travel->excess;
     return score->period <= search->record.period * (1 + share);
 }
 
-/* Goes on from a choice that is worse than the record by at most a share, which grows for as long as no better one is
- * found, up to MOST_WORSE.  The cube keeps it near the record for most of that time. */
-static void travel_near_record(struct search *search)
+/* Draws a choice like the current one.  If it is near the record, it becomes the current one.  next: n bytes of room
+ * for it. */
+static void take_step(struct search *search, struct travel *travel, option_byte *next)
 {
-    const struct question *question = search->question;
-    size_t most_idle = MOST_IDLE + IDLE_PER_DECISION * question->n;
-    option_byte *current = copy_bytes(search->best, question->n);
-    option_byte *next = allocate(question->n, 1);
-    double excess = search->record.excess_bytes; /* what `current` takes beyond the budget */
-    size_t idle = 0;                             /* tries since a better choice was found, that one included */
-    while (idle < most_idle && goes_on(search)) {
-        struct score record = search->record;
-        double share = MOST_WORSE * pow((double)idle / (double)most_idle, 3);
-        idle++;
-        memcpy(next, current, question->n);
-        vary_choice(search, next);
-        if (memcmp(next, current, question->n) == 0)
-            continue;
-        struct score score = consider(search, next, excess);
-        if (is_better(&search->record, &record))
-            idle = 1;
-        if (is_near_record(search, &score, excess, share)) {
-            memcpy(current, next, question->n);
-            excess = score.excess_bytes;
-        }
+    size_t n = search->question->n;
+    double share = allowed_share(search, travel);
+    search->idle++;
+    memcpy(next, travel->current, n);
+    vary_choice(search, next);
+    if (memcmp(next, travel->current, n) == 0)
+        return;
+    struct score score = consider(search, next, travel->excess);
+    if (is_near_record(search, travel, &score, share)) {
+        memcpy(travel->current, next, n);
+        travel->excess = score.excess_bytes;
     }
-    free(current);
+}
+
+/* Goes from choice to choice, each of which is like the one before it and near the record: the best score so far. */
+static void travel_from_record(struct search *search)
+{
+    size_t n = search->question->n;
+    struct travel travel = {.current = copy_bytes(search->best, n),
+                            .excess = search->record.excess_bytes,
+                            .most_idle = MOST_IDLE + IDLE_PER_DECISION * n};
+    option_byte *next = allocate(n, 1);
+    search->idle = 0;
+    while (search->idle < travel.most_idle && goes_on(search))
+        take_step(search, &travel, next);
+    free(travel.current);
     free(next);
 }
 
+/* ---- the search as a whole --------------------------------------------------------------------------------------- */
+
+/* The options of start i: one for each decision. */
+static const option_byte *nth_start(const struct question *question, const option_byte *starts, size_t i)
+{
+    return starts + i * question->n;
+}
+
 /* Is start i the same as one before it? */
-static bool is_repeated(const struct question *question, const option_byte *start, size_t i)
+static bool is_repeated(const struct question *question, const option_byte *starts, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (memcmp(start + k * question->n, start + i * question->n, question->n) == 0)
+        if (memcmp(nth_start(question, starts, k), nth_start(question, starts, i), question->n) == 0)
             return true;
     return false;
 }
@@ -221,19 +251,25 @@ static bool has_known_options(const struct question *question, const option_byte
     return true;
 }
 
-struct score find_best_choice(const struct question *question, const option_byte *start, size_t n_starts,
+static void try_starts(struct search *search, const option_byte *starts, size_t n_starts)
+{
+    for (size_t i = 0; i < n_starts && !is_perfect(search); i++) {
+        const option_byte *start = nth_start(search->question, starts, i);
+        CHECK(has_known_options(search->question, start), "start %zu gives an option that there is not", i);
+        if (!is_repeated(search->question, starts, i))
+            consider(search, start, search->record.excess_bytes);
+    }
+}
+
+struct score find_best_choice(const struct question *question, const option_byte *starts, size_t n_starts,
                               option_byte *best)
 {
     const struct score worst = {.excess_bytes = INFINITY, .period = INFINITY, .copied_bytes = INFINITY};
     struct search search = {.question = question, .begun = now_ns(), .best = best, .record = worst};
-    for (size_t i = 0; i < n_starts && !is_perfect(&search); i++) {
-        CHECK(has_known_options(question, start + i * question->n), "start %zu gives an option that there is not", i);
-        if (!is_repeated(question, start, i))
-            consider(&search, start + i * question->n, search.record.excess_bytes);
-    }
+    try_starts(&search, starts, n_starts);
     if (question->n > 0 && question->work > 0) {
         try_groups(&search);
-        travel_near_record(&search);
+        travel_from_record(&search);
     }
     erase_line();
     return search.record;

@@ -62,9 +62,10 @@ enum { SEARCH_WORK = 600000 }; /* a few seconds */
 struct score score_choice(const struct question *question, const option_byte *choice);
 bool is_better(const struct score *a, const struct score *b);
 
-/* Writes the best choice that is found to best[n], and returns its score.  start: n_starts choices of n bytes each, one
- * after the other. */
-struct score find_best_choice(const struct question *question, const option_byte *start, size_t n_starts,
+/* Writes the best choice that is found to best[n], and returns its score.  `starts` holds n_starts choices, one after
+ * the other: start i is starts[i * n] ... starts[i * n + n - 1], where n is question->n.  (Choices stand in one array
+ * since n is known only when the program runs, and a caller often has dozens of them.) */
+struct score find_best_choice(const struct question *question, const option_byte *starts, size_t n_starts,
                               option_byte *best);
 
 #endif
