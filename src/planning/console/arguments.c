@@ -67,14 +67,39 @@ static const struct path_subcommand *find_subcommand(const struct subcommand_gro
          exists(name) ? " before the file" : "");
 }
 
-/* Runs the subcommand on n paths, if it takes so many.  full_name: "trace diff". */
-static enum exit_code run_on_paths(const struct path_subcommand *subcommand, const char *full_name, char **paths, int n)
+static void refuse_if_other_number(const struct path_subcommand *subcommand, const char *full_name, int n)
 {
     if (n != subcommand->n_paths)
         fail(EXIT_USAGE, "%s takes %s, %d path%s, but %d %s given; `yard %s --help` says more", full_name,
              subcommand->takes, subcommand->n_paths, PLURAL(subcommand->n_paths), n, n == 1 ? "was" : "were",
              full_name);
-    return subcommand->run(paths);
+}
+
+/* Runs the subcommand on the paths among the arguments, or prints its help.  argc, argv: the words after its name. */
+static enum exit_code run_on_arguments(const struct subcommand_group *group, const struct path_subcommand *subcommand,
+                                       int argc, char **argv)
+{
+    char *full_name = format_string("%s %s", group->command, subcommand->name);
+    char *takes = format_string("%s [options]", subcommand->takes);
+    char *help = format_string("%s: %s.\n\n%s", subcommand->name, subcommand->summary, subcommand->help);
+    const struct path_command command = {.name = full_name,
+                                         .takes = takes,
+                                         .examples = subcommand->examples,
+                                         .help = help,
+                                         .bit = subcommand->bit,
+                                         .inputs = group->inputs};
+    enum exit_code code = EXIT_OK;
+    int n;
+    char **paths = take_arguments(group->table, &command, argc, argv, &n);
+    if (paths) {
+        refuse_if_other_number(subcommand, full_name, n);
+        code = subcommand->run(paths);
+    }
+    free(paths);
+    free(full_name);
+    free(takes);
+    free(help);
+    return code;
 }
 
 enum exit_code run_subcommand(const struct subcommand_group *group, int argc, char **argv)
@@ -87,26 +112,10 @@ enum exit_code run_subcommand(const struct subcommand_group *group, int argc, ch
         return EXIT_OK;
     }
     set_takers(group);
-    const struct path_subcommand *subcommand = find_subcommand(group, argv[0]);
-    int n;
-    char *full_name = format_string("%s %s", group->command, subcommand->name);
-    char *takes = format_string("%s [options]", subcommand->takes);
-    char *help = format_string("%s: %s.\n\n%s", subcommand->name, subcommand->summary, subcommand->help);
-    const struct path_command command = {.name = full_name,
-                                         .takes = takes,
-                                         .examples = subcommand->examples,
-                                         .help = help,
-                                         .bit = subcommand->bit,
-                                         .inputs = group->inputs};
-    char **paths = take_arguments(group->table, &command, argc - 1, argv + 1, &n);
-    enum exit_code code = paths ? run_on_paths(subcommand, full_name, paths, n) : EXIT_OK;
-    free(paths);
-    free(full_name);
-    free(takes);
-    free(help);
-    return code;
+    return run_on_arguments(group, find_subcommand(group, argv[0]), argc - 1, argv + 1);
 }
 
+/* The folder only has functions for others: it adds no command and no option. */
 const struct module module_console = {
     .name = "console",
 };

@@ -65,6 +65,12 @@ static bool waits_for_others(const struct task *task)
     return false;
 }
 
+static void add_sample(struct samples *samples, uint64_t ns)
+{
+    GROW(samples->ns, samples->cap, samples->n + 1);
+    samples->ns[samples->n++] = (double)ns;
+}
+
 /* A task has ended: notes how long it took and, if it waited for no other lane, how long its lane stood still before
  * it. */
 static void add_timing(void *context, const struct list *list, const struct task *task,
@@ -74,15 +80,10 @@ static void add_timing(void *context, const struct list *list, const struct task
     (void)list;
     if (flight->iteration <= WARM_UP)
         return;
-    struct samples *took = &find_or_add_kind(timings, task)->took;
-    GROW(took->ns, took->cap, took->n + 1);
-    took->ns[took->n++] = (double)(flight->end - flight->start);
-    struct samples *gaps = &timings->gaps[task->lane->kind];
+    add_sample(&find_or_add_kind(timings, task)->took, flight->end - flight->start);
     uint64_t before = timings->lane_end[task->lane->index];
-    if (before && !waits_for_others(task) && flight->start >= before) {
-        GROW(gaps->ns, gaps->cap, gaps->n + 1);
-        gaps->ns[gaps->n++] = (double)(flight->start - before);
-    }
+    if (before && !waits_for_others(task) && flight->start >= before)
+        add_sample(&timings->gaps[task->lane->kind], flight->start - before);
     timings->lane_end[task->lane->index] = flight->end;
 }
 
@@ -177,7 +178,8 @@ static double time_copy(struct device *device, cl_mem buffer, void *host, size_t
 static struct lane_speed measure_link(struct device *device, enum lane_kind direction)
 {
     enum { SMALL = 4096, LARGE = 32 << 20, TRIES = 7 };
-    double small = INFINITY, large = INFINITY; /* seconds */
+    double small = INFINITY; /* seconds of the fastest small copy */
+    double large = INFINITY; /* and of the fastest large one */
     cl_mem buffer;
     void *host = allocate(LARGE, 1);
     CL_MAKE(err, buffer = clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, LARGE, NULL, &err));
@@ -202,34 +204,45 @@ static bool has_update(const struct costs *costs, size_t first, double bytes)
     return false;
 }
 
-/* Seconds that AdamW takes on the host, alone on a core. */
+/* n numbers of that value; the caller frees them. */
+static float *new_floats(size_t n, float value)
+{
+    float *numbers = allocate(n, sizeof *numbers);
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = value;
+    return numbers;
+}
+
+/* Seconds that AdamW takes on the host for so many elements, alone on a core.  The fastest of several tries counts.  If
+ * there are very many elements, some are updated, and the time is scaled. */
 static double measure_adamw(size_t elements)
 {
-    enum { LARGEST = 1 << 22, TIMES = 5 };
+    enum { LARGEST = 1 << 22, TRIES = 5 };
+    /* With these numbers none becomes so small that a processor takes longer for it. */
+    static const struct adamw adamw = {.scale = 1,
+                                       .beta1 = 0.9f,
+                                       .one_minus_beta1 = 0.1f,
+                                       .beta2 = 0.99f,
+                                       .one_minus_beta2 = 0.01f,
+                                       .decay = 1,
+                                       .eps = 1e-8f,
+                                       .step_size = 1e-3f,
+                                       .inv_sqrt_correction2 = 1};
     size_t n = MIN(elements, (size_t)LARGEST);
-    float *values = allocate(4 * n, sizeof *values);
-    float *m = values + n, *v = m + n;
-    float *gradients = v + n;
-    double best = INFINITY;
-    struct adamw adamw = {.scale = 1,
-                          .beta1 = 0.9f,
-                          .one_minus_beta1 = 0.1f,
-                          .beta2 = 0.99f,
-                          .one_minus_beta2 = 0.01f,
-                          .decay = 1,
-                          .eps = 1e-8f,
-                          .step_size = 1e-3f,
-                          .inv_sqrt_correction2 = 1};
-    for (size_t i = 0; i < n; i++) { /* values and gradients: numbers that are 0 or not normal may take another time */
-        values[i] = 1;
-        gradients[i] = 1;
-    }
-    for (int k = 0; k < TIMES; k++) {
+    float *values = new_floats(n, 1);
+    float *gradients = new_floats(n, 1);
+    float *m = new_floats(n, 0);
+    float *v = new_floats(n, 0);
+    double best = INFINITY; /* seconds */
+    for (int i = 0; i < TRIES; i++) {
         uint64_t start = now_ns();
         update_elements(values, m, v, gradients, n, &adamw);
         best = fmin(best, 1e-9 * (double)(now_ns() - start));
     }
     free(values);
+    free(gradients);
+    free(m);
+    free(v);
     return best * (double)elements / (double)n;
 }
 
