@@ -7,7 +7,6 @@
 #include "planning/predict/predict.h"
 #include "planning/proof/proof.h"
 #include "planning/trace/record.h"
-#include "planning/trace/trace.h"
 #include "trainer/train/hooks.h"
 
 struct plan_options asked_plan;
@@ -106,8 +105,7 @@ static void trace_plan(const struct simulation *simulation, const char *title)
     char *path = path_of_trace();
     if (path)
         write_simulation(simulation, path, title);
-    if (asked_record.shown)
-        show_trace(path, asked_record.file ? KEEP_NAME : REMOVE_NAME);
+    show_if_asked(path);
     free(path);
 }
 

@@ -80,6 +80,7 @@ struct planning_parts {
     const struct other_plan *plan;       /* another way to show a plan: planning/lists/plan_command.h */
     const struct list_form *list_form;   /* another form of files that describe a list: planning/lists/lists.h */
     const struct forecaster *forecaster; /* functions that predict a list's time: below.  At most one folder has them */
+    const struct trace_window *window;   /* shows a trace: planning/trace/record.h.  At most one folder has one */
 };
 
 struct run_facts {      /* what passes know of the training whose list they rewrite */

@@ -6,6 +6,7 @@
 #include "follow.h"
 #include "list_tables.h"
 #include "planning/console/table.h"
+#include "planning/pass/pass.h"
 #include "planning/peak/peak.h"
 #include "stats.h"
 #include "trainer/file/file.h"
@@ -153,6 +154,25 @@ char *path_of_trace(void)
     return options->shown ? private_trace_path() : NULL;
 }
 
+static const struct trace_window *find_window(void)
+{
+    const struct trace_window *found = NULL;
+    for (size_t i = 0; i < n_modules; i++)
+        found = sole_part(found, modules[i], planning_parts_of(modules[i])->window);
+    return found;
+}
+
+void show_if_asked(const char *path)
+{
+    if (!asked_record.shown)
+        return;
+    const struct trace_window *window = find_window();
+    CHECK(window, "no folder of %zu has a window", n_modules);
+    window->open(path);
+    if (!asked_record.file)
+        unlink(path);
+}
+
 static bool is_recorded(const struct settings *settings)
 {
     return !settings->demands.trial && (asked_record.file || asked_record.shown);
@@ -228,10 +248,9 @@ static void start_trace(struct trainer *trainer)
     if (asked_record.shown)
         measure_peaks(trainer->machine);
     begin_recording(trainer, path);
-    /* This comes before show_trace(), which may remove the file's name. */
+    /* This comes before show_if_asked(), which may remove the file's name. */
     must(open_follower(path, &current_recording.follower));
-    if (asked_record.shown)
-        show_trace(path, asked_record.file ? KEEP_NAME : REMOVE_NAME);
+    show_if_asked(path);
     free(path);
 }
 

@@ -15,7 +15,6 @@
  *                    memory_use.c  what tensors hold on each device over time, by the clock
  *     near.h                       searches for a place near another one
  *                    purpose.c     what a lane is for
- *                    launch.c      starting the viewer on a trace
  *     stats.h        stats.c       what a trace says
  *                    causes.c      why lanes were idle
  *     command.h      trace.c       the command `yard trace`: its words
@@ -183,15 +182,5 @@ size_t tensors_alive_at(const struct trace *trace, uint32_t device, uint64_t clo
  * caller frees the array. */
 typedef char lane_purpose[56];
 lane_purpose *new_lane_purposes(const struct trace *trace);
-
-/* ---- launch.c ---------------------------------------------------------------------------------------------------- */
-
-/* The path of a trace for which the user gave none, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
-char *private_trace_path(void);
-
-/* Starts `yard view` on the trace.  The program goes on even if that fails: a warning says why there is no window.
- * REMOVE_NAME: the file's name is removed, since the viewer has the file open. */
-enum name_after { KEEP_NAME, REMOVE_NAME };
-void show_trace(const char *path, enum name_after name);
 
 #endif

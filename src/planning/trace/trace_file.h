@@ -130,6 +130,9 @@ struct trace_record {
 struct trace;
 struct trace_writer;
 
+/* The path of a trace for which the user gave none, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  The caller frees it. */
+char *private_trace_path(void);
+
 /* Creates (or replaces) the file, mode 0600, with room for `capacity` records: the last ones are kept.  What is known
  * before anything runs is copied from `given`: its tables, and its header's kind, pace scale, counts and names. */
 struct trace_writer *open_trace_writer(const char *path, const struct trace *given, uint64_t capacity);

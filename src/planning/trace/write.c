@@ -134,6 +134,15 @@ static void copy_tables(struct trace_writer *writer, const struct trace_header *
     }
 }
 
+char *private_trace_path(void)
+{
+    const char *const places[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+    size_t i = 0;
+    while (i + 1 < COUNT(places) && (!places[i] || access(places[i], W_OK | X_OK) != 0))
+        i++;
+    return format_string("%s/yard-%ld.trace", places[i], (long)getpid());
+}
+
 /* The file is filled under another name and renamed: a program that waits for it finds it with its tables, and a viewer
  * that still shows the last run's file keeps that one.  It is locked before it has the name, and so is the file that
  * has the name until then: a second run is refused at any moment. */

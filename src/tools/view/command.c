@@ -1,9 +1,11 @@
 /* command.c - yard view: a trace, or the simulation of a step file, as a picture, in a window or as a PNG. */
 #include "act.h"
 #include "draw.h"
+#include "launch.h"
 #include "planning/console/arguments.h"
 #include "planning/console/table.h"
 #include "planning/lists/lists.h"
+#include "planning/pass/pass.h"
 #include "planning/trace/record.h"
 
 #include <inttypes.h>
@@ -360,6 +362,8 @@ static const struct option of_runs[] = {
      .classes = OF_RUN | OF_STEP_FILE,
      .help = "open a window that shows what runs when, while it runs"},
 };
+static const struct trace_window window = {.open = open_window};
+static const struct planning_parts planning = {.window = &window};
 const struct module module_view = {
     .name = "view",
     .needs = "board console lists picture trace",
@@ -367,4 +371,5 @@ const struct module module_view = {
     .n_commands = 1,
     .options = of_runs,
     .n_options = COUNT(of_runs),
+    .planning = &planning,
 };

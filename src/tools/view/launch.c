@@ -1,5 +1,8 @@
-/* launch.c - starts the viewer on a trace, as a process of its own: it stays alive while a debugger stops this one. */
-#include "trace.h"
+/* launch.c - starts the viewer on a trace that this process writes.  The viewer is a process of its own: so it stays
+ * alive while a debugger stops this one. */
+#include "launch.h"
+
+#include "trainer/base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,15 +10,6 @@
 #include <unistd.h>
 
 extern char **environ;
-
-char *private_trace_path(void)
-{
-    const char *const places[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
-    size_t i = 0;
-    while (i + 1 < COUNT(places) && (!places[i] || access(places[i], W_OK | X_OK) != 0))
-        i++;
-    return format_string("%s/yard-%ld.trace", places[i], (long)getpid());
-}
 
 /* The viewer gets the open file as descriptor 3, so the file's name may be removed at once.  It runs in a session of
  * its own, so that a Ctrl-C meant for the training does not close the window. */
@@ -25,7 +19,8 @@ static int spawn_viewer(int fd)
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     pid_t pid;
-    char *binary = own_binary(), *arguments[] = {"yard", "view", "/dev/fd/3", NULL};
+    char *binary = own_binary();
+    char *arguments[] = {"yard", "view", "/dev/fd/3", NULL};
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -63,7 +58,7 @@ static int open_and_spawn(const char *path)
     return error;
 }
 
-void show_trace(const char *path, enum name_after name)
+void open_window(const char *path)
 {
     const char *why = why_no_window();
     if (why) {
@@ -73,6 +68,4 @@ void show_trace(const char *path, enum name_after name)
         if (error)
             warn("--view shows nothing: the viewer does not start: %s", strerror(error));
     }
-    if (name == REMOVE_NAME)
-        unlink(path);
 }
