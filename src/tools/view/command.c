@@ -362,7 +362,7 @@ static const struct option of_runs[] = {
      .classes = OF_RUN | OF_STEP_FILE,
      .help = "open a window that shows what runs when, while it runs"},
 };
-static const struct trace_window window = {.open = open_window};
+static const struct trace_window window = {.open = start_viewer};
 static const struct planning_parts planning = {.window = &window};
 const struct module module_view = {
     .name = "view",

@@ -58,7 +58,7 @@ static int open_and_spawn(const char *path)
     return error;
 }
 
-void open_window(const char *path)
+void start_viewer(const char *path)
 {
     const char *why = why_no_window();
     if (why) {
