@@ -23,7 +23,8 @@ static bool follows(const struct task *task, const bool *marked)
     return false;
 }
 
-static enum role holding_role(const struct list *list)
+/* The role of the tasks that open the gate. */
+static enum role opening_role(const struct list *list)
 {
     for (size_t i = 0; i < list->n; i++)
         if (list->tasks[i]->role == ROLE_NORM)
@@ -63,7 +64,8 @@ static void move_waiting(struct list *list, size_t end, enum role role)
 {
     size_t n = 0, n_moved = 0;
     bool *moves = allocate(list->n, sizeof *moves);
-    size_t *positions = allocate(list->n, sizeof *positions), *moved = allocate(list->n, sizeof *moved);
+    size_t *positions = allocate(list->n, sizeof *positions);
+    size_t *moved = allocate(list->n, sizeof *moved);
     for (size_t i = 0; i < end; i++) {
         const struct task *task = list->tasks[i];
         moves[i] = task->extra.gate == GATE_WAITS || follows(task, moves);
@@ -86,7 +88,7 @@ static void move_waiting(struct list *list, size_t end, enum role role)
 
 void gate_updates(struct list *list)
 {
-    enum role role = holding_role(list);
+    enum role role = opening_role(list);
     depend(list, DATA_EDGES);
     size_t end = mark_openers(list, role);
     if (end == 0)

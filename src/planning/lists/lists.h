@@ -43,8 +43,9 @@ json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n);
 
 /* ---- gate.c: clipping, in lists that have no tensors for the norm ------------------------------------------------ */
 
-/* Updates that do not follow from a norm are held, and move to after the tasks that hold them.  Call depend() then: the
- * edges are no longer those of the list.  Ends the program (EXIT_USAGE) where the gradients follow from an update. */
+/* Updates that do not follow from a norm wait at the gate, and move to after the last task that opens it (gate.c).
+ * Call depend() then: the edges are no longer those of the list.  Ends the program (EXIT_USAGE) where the gradients
+ * follow from an update. */
 void gate_updates(struct list *list);
 
 #endif

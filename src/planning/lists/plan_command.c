@@ -62,7 +62,8 @@ static void print_task_counts(const struct list *list)
     for (int lane = 0; lane < machine->n_lanes; lane++) {
         size_t tasks = 0;
         for (size_t i = 0; i < list->n; i++)
-            tasks += list->tasks[i]->lane->index == lane;
+            if (list->tasks[i]->lane->index == lane)
+                tasks++;
         if (tasks > 0)
             printf("  %-24s %7zu\n", machine->lanes[lane]->name, tasks);
     }
@@ -226,7 +227,8 @@ static bool fits_list(const struct option *option)
 
 static void check_plan_options(void)
 {
-    bool simulates = asked_predict.simulate, has_list = asked_plan.list;
+    bool simulates = asked_predict.simulate;
+    bool has_list = asked_plan.list;
     bool has_times = asked_predict.profile || asked_predict.hardware || has_list;
     const char *unfit = has_list ? first_unfit(fits_list) : NULL;
     if (unfit)

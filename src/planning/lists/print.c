@@ -240,7 +240,8 @@ static json_t *access_json(const struct access *access)
 
 static json_t *task_json(const struct task *task, size_t number)
 {
-    json_t *edges = json_array(), *accesses = json_array();
+    json_t *edges = json_array();
+    json_t *accesses = json_array();
     for (const struct edge *edge = task->edges; edge < task->edges + task->n_edges; edge++)
         json_array_append_new(edges, edge_json(edge));
     for (int i = 0; i < task->n_accesses; i++)
@@ -278,7 +279,8 @@ static json_t *peak_json(const struct list *list, int nth)
 
 json_t *plan_json(const struct pool *pool, struct list *const *lists, size_t n)
 {
-    json_t *described = json_array(), *memory = json_array();
+    json_t *described = json_array();
+    json_t *memory = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(described, list_json(lists[i]));
     for (int nth = 0; nth <= pool->machine->n_devices; nth++) {

@@ -105,7 +105,8 @@ static struct tensor *read_operand(const struct reading *reading, const char *wo
         return tensor;
     size_t begin, end;
     char *range = copy_string(strchr(word, '[') + 1);
-    char *colon = strchr(range, ':'), *bracket = strchr(range, ']');
+    char *colon = strchr(range, ':');
+    char *bracket = strchr(range, ']');
     if (!colon || !bracket || bracket < colon || bracket[1])
         fail_word(&reading->line, word, "NAME or NAME[begin:end]");
     *colon = '\0';
@@ -166,7 +167,8 @@ static void refuse_if_too_many_queues(const struct reading *reading, const char 
 
 static void lane_line(struct reading *reading)
 {
-    const char *word = word_at(&reading->line, 1), *dot = strrchr(word, '.');
+    const char *word = word_at(&reading->line, 1);
+    const char *dot = strrchr(word, '.');
     size_t letters = 0; /* length of DEVICE.KIND */
     if (dot)
         letters = (size_t)(dot - word) + strcspn(dot, "0123456789");
@@ -308,7 +310,8 @@ static void copy_line(struct reading *reading)
     const char *name = read_task_name(reading);
     const char *target = word_at(&reading->line, 2);
     const char *given = word_option(&reading->line, "lane");
-    struct tensor *to = read_operand(reading, target), *from = read_operand(reading, word_at(&reading->line, 3));
+    struct tensor *to = read_operand(reading, target);
+    struct tensor *from = read_operand(reading, word_at(&reading->line, 3));
     if (to->bytes != from->bytes)
         fail_word(&reading->line, target, "as many bytes on both sides: %s has %zu, %s %zu", to->name, to->bytes,
                   from->name, from->bytes);
@@ -343,7 +346,9 @@ static const struct {
 /* The number of devices in the text.  They are counted first: they may not move once tensors or lanes point there. */
 static int count_devices(const char *text)
 {
-    char *copy = copy_string(text), *rest = copy, *line;
+    char *copy = copy_string(text);
+    char *rest = copy; /* what has not been read yet */
+    char *line;
     int n = 0;
     while ((line = strsep(&rest, "\n"))) {
         char kind[8], name[8];
@@ -385,7 +390,8 @@ static void refuse_if_costs(const struct line *line)
 static void read_line(struct reading *reading)
 {
     const char *word = reading->line.words[0];
-    size_t kind = 0, length = strlen(word);
+    size_t kind = 0;
+    size_t length = strlen(word);
     refuse_if_costs(&reading->line);
     while (kind < COUNT(line_kinds) &&
            (strncmp(line_kinds[kind].form, word, length) != 0 || line_kinds[kind].form[length] != ' '))

@@ -42,7 +42,8 @@ static void write_link(FILE *out, const struct machine *machine, const struct li
 {
     static const char *const ways[DIRECTIONS] = {"up", "down"};
     char name[NAME_BYTES];
-    const char *before = "link ", *way = NULL;
+    const char *before = "link ";
+    const char *way = NULL;
     for (int direction = LINK_UP; direction < DIRECTIONS; direction++)
         for (int i = 0; i < machine->n_devices; i++)
             if (machine->devices[i].extra.described.links[direction] == link) {
@@ -182,7 +183,8 @@ static bool *mark_mistaken(const struct list *list, const struct afters *afters)
 {
     bool *mistaken = allocate(list->n, sizeof *mistaken);
     json_t *means = json_object();
-    const struct listed_wait *wait = afters->waits, *end = afters->waits + afters->n;
+    const struct listed_wait *wait = afters->waits;
+    const struct listed_wait *end = afters->waits + afters->n;
     for (size_t i = 0; i < list->n; i++) {
         for (; wait < end && wait->consumer == (int)i; wait++) {
             int meant = task_meant(means, list->tasks[wait->producer]);

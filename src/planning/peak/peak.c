@@ -67,7 +67,9 @@ double work_seconds(const struct device *device)
 
 double run_probe(struct probe *probe, double seconds)
 {
-    double begin = work_seconds(probe->device), spent, work = 0;
+    double begin = work_seconds(probe->device);
+    double spent;
+    double work = 0;
     do {
         run_kernel(probe->device, probe->kernel, probe->items, probe->group);
         work += probe->work;
@@ -87,25 +89,26 @@ void close_probe(struct probe *probe)
 double measure_copy_speed(struct device *device, double seconds)
 {
     cl_int n = 16 << 20; /* 64 MiB each way: more than the caches hold */
-    cl_kernel k = new_kernel(device, "bench.cl", "copy");
+    cl_kernel kernel = new_kernel(device, "bench.cl", "copy");
     cl_mem buffer[2];
     for (cl_uint i = 0; i < 2; i++) {
         CL_MAKE(err, buffer[i] =
                          clCreateBuffer(device->context->cl, CL_MEM_READ_WRITE, (size_t)n * sizeof(float), NULL, &err));
-        CL(clSetKernelArg(k, i, sizeof buffer[i], &buffer[i]));
+        CL(clSetKernelArg(kernel, i, sizeof buffer[i], &buffer[i]));
     }
-    CL(clSetKernelArg(k, 2, sizeof n, &n));
-    size_t group = device->shape.work_group, items = ceil_div((size_t)n, BLOCK) * group;
+    CL(clSetKernelArg(kernel, 2, sizeof n, &n));
+    size_t group = device->shape.work_group;
+    size_t items = ceil_div((size_t)n, BLOCK) * group;
     double least = INFINITY, spent = 0;
-    run_kernel(device, k, items, group); /* compiles */
+    run_kernel(device, kernel, items, group); /* compiles */
     while (spent < seconds) {
-        double took = run_kernel(device, k, items, group);
+        double took = run_kernel(device, kernel, items, group);
         least = fmin(least, took);
         spent += took;
     }
     for (int i = 0; i < 2; i++)
         CL(clReleaseMemObject(buffer[i]));
-    CL(clReleaseKernel(k));
+    CL(clReleaseKernel(kernel));
     return 2.0 * n * sizeof(float) / least;
 }
 

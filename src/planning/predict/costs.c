@@ -256,7 +256,8 @@ static bool change_budget(struct machine *machine, const char *word)
 void apply_what_if(struct costs *costs, struct machine *machine, const char *text)
 {
     static const char blanks[] = " \t\r\n,";
-    char *words = copy_string(text), *rest = NULL;
+    char *words = copy_string(text);
+    char *rest = NULL;
     for (char *word = strtok_r(words, blanks, &rest); word; word = strtok_r(NULL, blanks, &rest))
         if (!change_budget(machine, word) && !scale_speed(costs, word))
             fail(EXIT_USAGE,

@@ -55,7 +55,8 @@ static char *describe_gain(const struct machine *machine, const struct outlook *
 {
     char now[NUMBER_TEXT], was[NUMBER_TEXT];
     char *text = NULL;
-    double period_before = before->forecast.period, period_after = after->forecast.period;
+    double period_before = before->forecast.period;
+    double period_after = after->forecast.period;
     int fullest = 0;
     for (int i = 1; i <= machine->n_devices; i++)
         if (before->held[i] > before->held[fullest])

@@ -273,7 +273,8 @@ static void join_fragments(struct values *values)
 {
     size_t n = 0;
     for (size_t i = 0; i < values->n; i++) {
-        struct fragment *last = n ? &values->fragments[n - 1] : NULL, *next = &values->fragments[i];
+        struct fragment *last = n ? &values->fragments[n - 1] : NULL;
+        struct fragment *next = &values->fragments[i];
         if (last && last->identity == next->identity && last->hash == next->hash && next->begin <= last->end) {
             last->end = MAX(last->end, next->end);
             last->node = MIN(last->node, next->node);
@@ -403,7 +404,8 @@ static struct list_difference compare_lists(const struct values *expected, const
         const struct fragment *wanted = i < expected->n ? &expected->fragments[i] : NULL;
         const struct fragment *found = k < values->n ? &values->fragments[k] : NULL;
         if (wanted && found && wanted->identity == found->identity) {
-            size_t wanted_end = group_end(expected, i), found_end = group_end(values, k);
+            size_t wanted_end = group_end(expected, i);
+            size_t found_end = group_end(values, k);
             compare_fragments(wanted, wanted_end - i, found, found_end - k, &difference);
             i = wanted_end;
             k = found_end;

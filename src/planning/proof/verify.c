@@ -70,8 +70,10 @@ static struct problem *cell_problem(const struct list *list, int node, const str
 /* A sentence: nothing orders these two nodes.  It names the rule by which they had to be ordered. */
 static struct problem *describe_conflict(const struct list *list, int first, int second)
 {
-    int i = first % (int)list->n, k = second % (int)list->n;
-    const struct task *earlier = task_of_node(list, first), *later = task_of_node(list, second);
+    int i = first % (int)list->n;
+    int k = second % (int)list->n;
+    const struct task *earlier = task_of_node(list, first);
+    const struct task *later = task_of_node(list, second);
     bool together = first - i == second - k; /* in one iteration */
     if (first == second)
         return new_problem(EXIT_FAILED, "task %d %s has two tensors on the same bytes", i, earlier->name);
@@ -198,7 +200,8 @@ static void add_end(const struct list *list, struct ends *mine, int node, int fi
 /* The node that an edge of this node comes from; negative: it is in an iteration before both. */
 static int producer_node(const struct list *list, int node, const struct edge *edge)
 {
-    int n = (int)list->n, iteration = node / n;
+    int n = (int)list->n;
+    int iteration = node / n;
     if (edge->previous)
         iteration--;
     return iteration * n + (int)edge->producer;
@@ -222,7 +225,8 @@ static void add_waits(const struct list *list, int node, int first_lane, struct 
  * skipped. */
 static void fill_ended_nodes(const struct list *list, int first_lane, struct ends *ends)
 {
-    int n = (int)list->n, n_lanes = list->pool->machine->n_lanes;
+    int n = (int)list->n;
+    int n_lanes = list->pool->machine->n_lanes;
     int *last = allocate_each(n_lanes, sizeof *last);       /* by lane: its latest node so far */
     int *certain = allocate_each(n_lanes, sizeof *certain); /* by lane: its latest one that cannot be skipped */
     fill_none(last, (size_t)n_lanes);
@@ -385,14 +389,15 @@ static struct problem *verify_accesses(const struct list *list)
 static struct problem *verify_after(const struct list *list)
 {
     struct problem *problem = NULL;
-    int *earliest =
-        allocate(list->extra.last_origin + 1, sizeof *earliest); /* by origin: the position of its first task */
+    /* By origin: the position of its first task. */
+    int *earliest = allocate(list->extra.last_origin + 1, sizeof *earliest);
     fill_none(earliest, list->extra.last_origin + 1);
     for (size_t i = list->n; i-- > 0;)
         earliest[list->tasks[i]->extra.origin] = (int)i;
     for (size_t i = 0; i < list->extra.n_origin_waits && !problem; i++) {
         const struct origin_wait *said = &list->extra.origin_waits[i];
-        int waits = earliest[said->consumer], first = earliest[said->producer];
+        int waits = earliest[said->consumer];
+        int first = earliest[said->producer];
         if (waits != NONE && !said->previous && (first == NONE || first > waits))
             problem = new_problem(EXIT_FAILED, "task %d %s comes before all that after= tells it to wait for", waits,
                                   list->tasks[waits]->name);

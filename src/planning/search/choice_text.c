@@ -58,7 +58,9 @@ bool read_choice(const char *path, const struct choice_text *choice_text, option
     if (access(path, F_OK) != 0)
         return false;
     refuse_if_folder(path, "a plan that an earlier run wrote");
-    char *text = read_text(path), *rest = text, *row;
+    char *text = read_text(path);
+    char *rest = text; /* what has not been read yet */
+    char *row;
     bool *read = allocate(choice_text->n + 1, sizeof *read); /* by decision */
     struct line line = {.path = path};
     while ((row = strsep(&rest, "\n"))) {

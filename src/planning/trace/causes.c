@@ -35,7 +35,8 @@ static enum cause cause_of(const struct trace *trace, const struct trace_task *t
         [LANE_CPU] = CAUSE_CPU,         [LANE_DISK] = CAUSE_DISK,   [LANE_REPORT] = CAUSE_CPU,
         [LANE_FEED] = CAUSE_BATCH};
     const struct trace_task *producer = &trace->tasks[edge->producer];
-    const struct trace_lane *producer_lane = &trace->lanes[producer->lane], *task_lane = &trace->lanes[task->lane];
+    const struct trace_lane *producer_lane = &trace->lanes[producer->lane];
+    const struct trace_lane *task_lane = &trace->lanes[task->lane];
     if (edge->reuse)
         return CAUSE_BYTES;
     if (has_role(trace, producer, "norm"))

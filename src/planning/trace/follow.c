@@ -295,7 +295,8 @@ static void take_news(void *context)
     struct trace_header *header = &trace->header;
     uint64_t taken = header->head;
     uint64_t next = taken;
-    size_t before = trace->n_records, unfinished = trace->n_unfinished;
+    size_t before = trace->n_records;
+    size_t unfinished = trace->n_unfinished;
     read_at(follower->file, &now, sizeof now, 0);
     if (memcmp(&now, header, offsetof(struct trace_header, list)) != 0 || now.head < taken)
         fail(EXIT_FAILED, "the trace %s was overwritten while it was read; open it again", follower->file->path);

@@ -48,7 +48,8 @@ size_t bar_of(const struct trace *trace, size_t record)
 
 uint64_t busy_between(const struct bars *bars, uint64_t from, uint64_t to)
 {
-    size_t i = first_bar_in(bars, from), end = first_bar_from(bars, to);
+    size_t i = first_bar_in(bars, from);
+    size_t end = first_bar_from(bars, to);
     return i < end ? busy_from_to(&bars->items[i], &bars->items[end - 1], from, to) : 0;
 }
 
@@ -71,7 +72,8 @@ uint64_t busy_from_to(const struct bar *first, const struct bar *last, uint64_t 
 size_t count_runs(const struct trace *trace, uint32_t task, uint32_t step, size_t at)
 {
     const struct runs *runs = &trace->runs[task];
-    size_t low = 0, high = runs->n;
+    size_t low = 0;
+    size_t high = runs->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         size_t record = runs->record[middle];

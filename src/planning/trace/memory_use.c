@@ -40,7 +40,8 @@ static void fill_lives(const struct trace *trace, const struct trace_tensor *ten
     memset(lives, 0, n * sizeof *lives);
     for (size_t use = tensor->first_use; use < (size_t)tensor->first_use + tensor->n_uses; use++) {
         const struct runs *runs = &trace->runs[trace->uses[use]];
-        size_t k = 0, before = n;
+        size_t k = 0;
+        size_t before = n;
         /* the steps of runs ascend, as `steps` do */
         for (size_t i = count_runs(trace, trace->uses[use], steps->step, 0); i < runs->n; i++) {
             const struct trace_record *record = &trace->records[runs->record[i]];
@@ -156,7 +157,8 @@ static struct memory_changes collect_changes(const struct trace *trace, uint64_t
     for (size_t i = 0; i < trace->header.n_tensors; i++) {
         const struct trace_tensor *tensor = &trace->tensors[i];
         const struct trace_step_list *steps = &trace->steps[tensor->list];
-        size_t k = first[tensor->list], n = steps->n - k;
+        size_t k = first[tensor->list];
+        size_t n = steps->n - k;
         if (tensor->n_uses == 0 || n == 0)
             continue;
         GROW(lives, cap, n);
@@ -232,7 +234,8 @@ size_t next_amount(const struct memory_use *use, size_t i, uint64_t clock)
     size_t n_blocks = ceil_div(use->n, AMOUNTS_IN_BLOCK);
     size_t block = lower_bound_near(i / AMOUNTS_IN_BLOCK + 1, &clock, use->blocks, n_blocks, sizeof *use->blocks,
                                     begins_up_to); /* the first that begins after the clock */
-    size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK), high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
+    size_t low = MAX(i, (block - 1) * AMOUNTS_IN_BLOCK);
+    size_t high = MIN(block * AMOUNTS_IN_BLOCK, use->n);
     return lower_bound_within(&clock, use->sums, low, high, sizeof *use->sums, begins_up_to);
 }
 

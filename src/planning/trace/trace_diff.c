@@ -32,7 +32,8 @@ struct compared_trace {
 /* Returns 0 for the same task in two traces. */
 static int compare_tasks(const struct timed_task *a, const struct timed_task *b)
 {
-    const struct trace_task *task_a = a->task, *task_b = b->task;
+    const struct trace_task *task_a = a->task;
+    const struct trace_task *task_b = b->task;
     int by_name = strcmp(task_a->name, task_b->name);
     if (by_name != 0)
         return by_name;
@@ -220,7 +221,8 @@ static void print_compared(char **files, const struct compared_trace *a, const s
                            struct table *worst)
 {
     char step[PERCENT_BYTES], mean[PERCENT_BYTES];
-    size_t n_a = json_array_size(a->alone), n_b = json_array_size(b->alone);
+    size_t n_a = json_array_size(a->alone);
+    size_t n_b = json_array_size(b->alone);
     print_line(stdout, "A        %s (%s), step %.3f ms", files[0], name_of_trace_kind(a->trace), a->makespan_ns / 1e6);
     print_line(stdout, "B        %s (%s), step %.3f ms", files[1], name_of_trace_kind(b->trace), b->makespan_ns / 1e6);
     printf("step     %s (B/A - 1)\n", change_text(step, relative(b->makespan_ns, a->makespan_ns)));
@@ -234,7 +236,8 @@ static void print_compared(char **files, const struct compared_trace *a, const s
 
 enum exit_code trace_diff(char **files)
 {
-    struct compared_trace a = read_compared(files[0]), b = read_compared(files[1]);
+    struct compared_trace a = read_compared(files[0]);
+    struct compared_trace b = read_compared(files[1]);
     size_t n = match(&a, &b);
     struct table *worst = worst_table(a.timed, n);
     if (asked_trace.json)

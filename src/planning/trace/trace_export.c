@@ -122,7 +122,8 @@ static json_t *gap_json(const struct trace_gap *gap)
 {
     json_t *idle = json_object();
     for (int i = 0; i < GAP_PARTS; i++) {
-        uint64_t from = gap->at[i], to = gap->at[i + 1];
+        uint64_t from = gap->at[i];
+        uint64_t to = gap->at[i + 1];
         if (to > from)
             json_object_set_new(idle, cause_name[gap->cause[i]], json_real((double)(to - from) / 1e3));
     }
@@ -219,7 +220,8 @@ static void put_arrow_end(struct chrome *chrome, const char *phase, bool reuse, 
 static void put_arrow(struct chrome *chrome, size_t producer, size_t consumer, bool reuse)
 {
     const struct trace *trace = chrome->trace;
-    const struct trace_record *from = &trace->records[producer], *to = &trace->records[consumer];
+    const struct trace_record *from = &trace->records[producer];
+    const struct trace_record *to = &trace->records[consumer];
     uint32_t from_lane = trace->tasks[from->task].lane;
     uint32_t to_lane = trace->tasks[to->task].lane;
     if (from_lane == to_lane || from->start > to->start)
@@ -243,7 +245,8 @@ static void put_arrows(struct chrome *chrome, size_t at, size_t consumer)
         if (producer == NONE || !is_exported(chrome, &trace->records[producer]) ||
             chrome->drawn_for[producer] == consumer)
             continue;
-        bool through = at != consumer, whole = has_length(&trace->records[producer]);
+        bool through = at != consumer;
+        bool whole = has_length(&trace->records[producer]);
         if (edge->reuse && (through || !whole))
             continue;
         chrome->drawn_for[producer] = consumer;
@@ -318,7 +321,8 @@ static void write_chrome(struct chrome *chrome)
 
 enum exit_code trace_export(char **files)
 {
-    const char *path = files[0], *chrome_path = asked_trace.chrome;
+    const char *path = files[0];
+    const char *chrome_path = asked_trace.chrome;
     int64_t first = 1, last = UINT32_MAX;
     int64_t has_first = 0, has_last = 0;
     if (!chrome_path)

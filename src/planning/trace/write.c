@@ -47,8 +47,10 @@ static atomic_bool cut;
 static void replace_lost_pages(int number, siginfo_t *info, void *unused)
 {
     (void)unused;
-    int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    char *map = mapped, *at = info->si_addr;
+    int access = PROT_READ | PROT_WRITE;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    char *map = mapped;
+    char *at = info->si_addr;
     bool ours = map && at >= map && at < map + mapped_size;
     if (ours && mmap(map, mapped_size, access, flags, -1, 0) == map)
         cut = true;
