@@ -68,7 +68,9 @@ static bool is_shown(const struct column *column, double x)
     return isfinite(x);
 }
 
-static const char *format_cell(char out[NUMBER_TEXT], const struct column *column, const struct cell *cell)
+enum { CELL_BYTES = 64 }; /* of a number as text, with its end */
+
+static const char *format_cell(char out[CELL_BYTES], const struct column *column, const struct cell *cell)
 {
     double x = cell->number;
     if (column->kind == CELL_TEXT)
@@ -76,13 +78,13 @@ static const char *format_cell(char out[NUMBER_TEXT], const struct column *colum
     if (!is_shown(column, x))
         return "-";
     if (column->kind == CELL_COUNT)
-        snprintf(out, NUMBER_TEXT, "%.0f", x);
+        snprintf(out, CELL_BYTES, "%.0f", x);
     else if (column->kind == CELL_SHORT)
-        snprintf(out, NUMBER_TEXT, "%.4g", x);
+        snprintf(out, CELL_BYTES, "%.4g", x);
     else if (column->kind == CELL_SHARE)
-        snprintf(out, NUMBER_TEXT, "%.1f%%", 100 * x);
+        snprintf(out, CELL_BYTES, "%.1f%%", 100 * x);
     else if (column->kind == CELL_CHANGE)
-        snprintf(out, NUMBER_TEXT, "%+.2f%%", 100 * x);
+        snprintf(out, CELL_BYTES, "%+.2f%%", 100 * x);
     else
         format_number(out, x, column->decimals);
     return out;
@@ -145,7 +147,7 @@ static int widest_cell(const struct table *table, size_t i)
     const struct column *column = &table->columns[i];
     int widest = (int)strlen(column->heading);
     for (size_t row = 0; row < table->n; row++) {
-        char number[NUMBER_TEXT];
+        char number[CELL_BYTES];
         const char *text = format_cell(number, column, cell_at(table, row, i));
         widest = MAX(widest, count_characters(text, strlen(text)));
     }
@@ -186,7 +188,7 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 {
     for (size_t row = first; row < MIN(end, table->n); row++) {
         for (size_t i = 0; i < table->n_columns; i++) {
-            char text[NUMBER_TEXT];
+            char text[CELL_BYTES];
             if (table->columns[i].heading)
                 print_cell(out, table, i, format_cell(text, &table->columns[i], cell_at(table, row, i)));
         }
@@ -197,7 +199,7 @@ void print_rows(FILE *out, const struct table *table, size_t first, size_t end)
 /* Is every row before `end` a "-" in this column? */
 static bool is_blank(const struct table *table, size_t column, size_t end)
 {
-    char text[NUMBER_TEXT];
+    char text[CELL_BYTES];
     for (size_t row = 0; row < MIN(end, table->n); row++) {
         if (strcmp(format_cell(text, &table->columns[column], cell_at(table, row, column)), "-") != 0)
             return false;
@@ -215,7 +217,7 @@ static void print_line_of_cells(FILE *out, const struct table *table, int64_t ro
         const struct column *column = &table->columns[i];
         if (!column->heading || is_blank(table, i, end))
             continue;
-        char number[NUMBER_TEXT];
+        char number[CELL_BYTES];
         const char *text = column->heading;
         if (row != HEADING)
             text = format_cell(number, column, cell_at(table, (size_t)row, i));

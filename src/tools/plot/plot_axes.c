@@ -63,7 +63,7 @@ static void place_ticks(struct plot_axis *axis, int wanted)
 
 const char *tick_text(char out[NUMBER_TEXT], const struct plot_axis *axis, int i)
 {
-    snprintf(out, 32, "%.5g", axis->tick[i]);
+    snprintf(out, NUMBER_TEXT, "%.5g", axis->tick[i]);
     return out;
 }
 
