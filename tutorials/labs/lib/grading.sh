@@ -106,9 +106,14 @@ student() { # WORDS...
     124 | 137) no "yard $*: did not end within $LIMIT s" ;; # timeout's own, and that of a program it had to kill
     esac
     if [ $code -ge 128 ] && [ $code -ne 137 ]; then
-        no "yard $*: ended by signal $((code - 128)): $(head -n 1 "$TMP/err")"
+        no "yard $*: ended by signal $((code - 128)): $(first_complaint)"
     fi
     return $code
+}
+
+# The line "yard: FILE:LINE: broken invariant: CONDITION: SENTENCE" gives "FILE:LINE: SENTENCE".
+first_complaint() {
+    sed -n '1s/^yard: \([^ ]*:\) broken invariant: [^:]*: /\1 /; 1p' "$TMP/err"
 }
 
 must_run() { # WORDS...

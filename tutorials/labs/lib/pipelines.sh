@@ -15,8 +15,8 @@ must_match_plans() { # ORDER period|bytes|both
             must_run $plan
             # shellcheck disable=SC2086 # the words of a command
             reference $plan
-            what="$1, $stages stages, $micros micro-batches"
-            [ "$2" = bytes ] || must_match_fields "$what: step_ms" step_ms "$TMP/out" "$TMP/reference.out"
+            what="--pipeline $1 --layers $stages --batch $micros --mesh pp=$stages"
+            [ "$2" = bytes ] || must_match_fields "$what: the period in ms" step_ms "$TMP/out" "$TMP/reference.out"
             [ "$2" = period ] ||
                 must_match_fields "$what: bytes of activations, by device" activations "$TMP/out" "$TMP/reference.out"
         done
