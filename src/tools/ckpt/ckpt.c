@@ -122,8 +122,9 @@ static const struct path_subcommand subcommands[] = {
      .examples = "out/step-100 out/step-200\n"
                  "here there --json\n",
      .help =
-         "Compares element by element, whatever the meshes are. The column relative is ||a - b|| / ||b||. Also "
-         "says whether both are of one run, and which of them is later. The exit code is 1 if some tensors differ."},
+         "Compares element by element, whatever the meshes are. The column `largest` has the largest difference of two "
+         "elements, and `relative` is ||a - b|| / ||b||. Also says whether both are of one run, and which of them is "
+         "later. The exit code is 1 if some tensors differ."},
     {.name = "reshard",
      .takes = "CKPT OUT",
      .summary = "cut the same state for another mesh",

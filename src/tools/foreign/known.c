@@ -142,7 +142,7 @@ static void print_foreign(FILE *out, const struct option_table *table, unsigned 
 {
     const struct all_words all = gather_words();
     char *without = copy_string("");
-    fprintf(out, "\nWords of other programs, and ours for them (error messages know more of them):\n");
+    fprintf(out, "\nWords of other programs, and what to write here (error messages name more):\n");
     for (const struct foreign_words *words = all.rows; words < all.rows + all.n; words++) {
         const struct option *option = option_meant_by(table, words);
         if (!option)
