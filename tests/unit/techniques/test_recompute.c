@@ -100,14 +100,41 @@ TEST(passes_do_to_a_step_file_what_its_comment_says)
     free_list_and_machine(list);
 }
 
-/* Lists that no model has, of 100 bytes a tensor, and what recompute makes of them.  repeated: how many tasks,
- * 0 where it declines. */
+struct unusual_list {
+    const char *tasks; /* the last lines of its step file */
+    size_t repeated;   /* how many of its tasks recompute repeats; 0: it declines */
+};
+
+/* Rewrites the list by recompute.  It must have `repeated` more tasks then, and compute the values that it computed
+ * before. */
+static void expect_repeated(const struct unusual_list *unusual)
+{
+    struct list *list = read_list_text("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
+                                       "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
+                                       "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
+                                       unusual->tasks);
+    struct values *values = hash_values(list);
+    size_t n, before = list->n;
+    asked_recompute.mode = RECOMPUTE_FULL;
+    struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
+    asked_recompute.mode = RECOMPUTE_OFF;
+    finish_list(list);
+    struct problem *problem = verify_list(list, values);
+    if (problem)
+        test_failed("other values: %s:\n%s\n", problem->sentence, unusual->tasks);
+    if (list->n != before + unusual->repeated)
+        test_failed("%zu tasks instead of %zu and %zu more (%s):\n%s\n", list->n, before, unusual->repeated,
+                    report->reason, unusual->tasks);
+    if (report->declined != (unusual->repeated == 0))
+        test_failed("recompute %s:\n%s\n", report->declined ? "declined" : "did not decline", unusual->tasks);
+    free_reports(report, n);
+    free_values(values);
+    free_list_and_machine(list);
+}
+
 TEST(recompute_takes_lists_that_no_model_has)
 {
-    static const struct {
-        const char *tasks;
-        size_t repeated;
-    } lists[] = {
+    static const struct unusual_list lists[] = {
         {"task f gpu.compute 1 writes=h\ntask b gpu.compute 1 reads=h\n", 0}, /* neither task belongs to a layer */
         {"task f gpu.compute 1 layer=0 role=forward reads=x writes=h[1:4]\n"
          "task b gpu.compute 1 layer=0 role=backward reads=h[1:3] writes=g\n",
@@ -138,24 +165,6 @@ TEST(recompute_takes_lists_that_no_model_has)
          "task b gpu.compute 1 layer=0 role=backward reads=h writes=g\n",
          0},
     };
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        struct list *list =
-            read_list_text("device gpu memory=1000\ntensor w gpu 7 parameters\ntensor x gpu 7 work\n"
-                           "tensor y gpu 7 work\ntensor h gpu 7 activations\ntensor i gpu 7 activations\n"
-                           "tensor g gpu 7 gradients\ntask feed gpu.compute 1 writes=x\n%s",
-                           lists[i].tasks);
-        struct values *values = hash_values(list);
-        size_t n, before = list->n;
-        asked_recompute.mode = RECOMPUTE_FULL;
-        struct pass_report *report = run_passes(list, NULL, &(struct run_facts){0}, NULL, &n);
-        asked_recompute.mode = RECOMPUTE_OFF;
-        finish_list(list);
-        struct problem *problem = verify_list(list, values);
-        if (problem || list->n != before + lists[i].repeated || report->declined != (lists[i].repeated == 0))
-            test_failed("list %zu has %zu tasks instead of %zu: %s\n", i, list->n, before,
-                        problem ? problem->sentence : report->reason);
-        free_reports(report, n);
-        free_values(values);
-        free_list_and_machine(list);
-    }
+    for (size_t i = 0; i < COUNT(lists); i++)
+        expect_repeated(&lists[i]);
 }

@@ -106,53 +106,67 @@ static json_t *edited(const struct edit *edit)
 
 static void read_edited(void *edit) { bpe_from_json(edited(edit), "t.json"); }
 
+/* A change of the file, and what the refusal says. */
+struct refused_edit {
+    struct edit edit;
+    const char *part;
+};
+
+static void expect_refusals(const struct refused_edit *refused, size_t n, enum exit_code code)
+{
+    for (size_t i = 0; i < n; i++)
+        expect_refusal(read_edited, (void *)&refused[i].edit, code, refused[i].part);
+}
+
 TEST(what_is_not_computed_is_refused_by_its_name)
 {
-    static const struct {
-        struct edit edit;
-        int code;
-        const char *part;
-    } cases[] = {
-        {{"normalizer", "{\"type\": \"NFC\"}"}, 2, "t.json asks for normalizer.type \"NFC\", but only"},
-        {{"normalizer", "\"Lowercase\""}, 2, "asks for normalizer.type \"Lowercase\""},
-        {{"normalizer", "{\"a\": 1}"}, 2, "asks for normalizer {\"a\":1}"},
-        {{"model.merges", "\"a b\""}, 1, "its merges must be a list"},
-        {{"added_tokens", "{\"content\": 1}"}, 1, "its added_tokens must be a list"},
-        {{"model.type", "\"Unigram\""}, 2, "asks for model.type \"Unigram\""},
-        {{"model.type", ""}, 2, "asks for model.type null"},
-        {{"model.dropout", "0.1"}, 2, "asks for model.dropout 0.1"},
-        {{"model.unk_token", "\"<unk>\""}, 2, "model.unk_token \"<unk>\""},
-        {{"model.continuing_subword_prefix", "\"##\""}, 2, "model.continuing_subword_prefix \"##\""},
-        {{"model.end_of_word_suffix", "\"</w>\""}, 2, "model.end_of_word_suffix"},
-        {{"model.byte_fallback", "true"}, 2, "model.byte_fallback true"},
-        {{"model.ignore_merges", "true"}, 2, "model.ignore_merges true"},
-        {{"pre_tokenizer.add_prefix_space", "true"}, 2, "pre_tokenizer.add_prefix_space true"},
-        {{"pre_tokenizer.use_regex", "false"}, 2, "asks for pre_tokenizer.use_regex false"},
-        {{"pre_tokenizer.type", "\"Metaspace\""}, 2, "asks for pre_tokenizer.type \"Metaspace\""},
-        {{"pre_tokenizer", "null"}, 2, "asks for pre_tokenizer.type null"},
-        {{"post_processor", "{\"type\": \"BertProcessing\"}"}, 2, "post_processor.type \"BertProcessing\""},
-        {{"post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}"}, 2, "post_processor.single []"},
-        {{"decoder", "{\"type\": \"Metaspace\"}"}, 2, "decoder.type \"Metaspace\""},
-        {{"added_tokens.0.lstrip", "true"}, 2, "asks for lstrip with the added token \"<|end|>\""},
-        {{"added_tokens.0.id", "7"}, 1, "added token 0, \"<|end|>\", has two numbers"},
-        {{"added_tokens.0.id", "\"7\""}, 1, "added token 0 must have a content and a number"},
-        {{"added_tokens.0.content", "\"\""}, 1, "\"\" must have a number of its own from 0 to"},
-        {{"model.vocab.a", "65"}, 1, "must have a number of its own from 0 to 260"}, /* which b has */
-        {{"model.vocab.a", "-1"}, 1, "the token \"a\" must have a number of its own from 0 to 260"},
-        {{"model.vocab.a", "261"}, 1, "the token \"a\" must have"},
-        {{"model.vocab.a", ""}, 1, "must have a number of its own from 0 to 259"}, /* a hole */
-        {{"model.vocab", "[1]"}, 1, "its vocab must be an object"},
-        {{"model.vocab", ""}, 1, "its vocab must be an object"},
-        {{"model.vocab", "{}"}, 1, "must have a number of its own"},
-        {{"model.merges.0", "\"ab\""}, 1, "merge 0 must have two tokens, as \"a b\""},
-        {{"model.merges.0", "[\"a\", \"b\", \"c\"]"}, 1, "merge 0 must have two tokens"},
-        {{"model.merges.0", "\"a q\""}, 1, "merge 0, \"a q\", needs \"aq\", which is not a token of t.json"},
-        {{"model.merges.0", "\"a nothing\""}, 1, "needs \"nothing\", which is not a token"},
-        {{"model.merges.1", "\"a b\""}, 1, "merge 1, \"a b\", is there twice"},
-        {{"model.merges.0", "\"Ġ ab\""}, 1, "merge 0, \"Ġ ab\", joins a token that neither a byte nor a merge"},
+    static const struct refused_edit asks[] = {
+        {{"normalizer", "{\"type\": \"NFC\"}"}, "t.json asks for normalizer.type \"NFC\", but only"},
+        {{"normalizer", "\"Lowercase\""}, "asks for normalizer.type \"Lowercase\""},
+        {{"normalizer", "{\"a\": 1}"}, "asks for normalizer {\"a\":1}"},
+        {{"model.type", "\"Unigram\""}, "asks for model.type \"Unigram\""},
+        {{"model.type", ""}, "asks for model.type null"},
+        {{"model.dropout", "0.1"}, "asks for model.dropout 0.1"},
+        {{"model.unk_token", "\"<unk>\""}, "model.unk_token \"<unk>\""},
+        {{"model.continuing_subword_prefix", "\"##\""}, "model.continuing_subword_prefix \"##\""},
+        {{"model.end_of_word_suffix", "\"</w>\""}, "model.end_of_word_suffix"},
+        {{"model.byte_fallback", "true"}, "model.byte_fallback true"},
+        {{"model.ignore_merges", "true"}, "model.ignore_merges true"},
+        {{"pre_tokenizer.add_prefix_space", "true"}, "pre_tokenizer.add_prefix_space true"},
+        {{"pre_tokenizer.use_regex", "false"}, "asks for pre_tokenizer.use_regex false"},
+        {{"pre_tokenizer.type", "\"Metaspace\""}, "asks for pre_tokenizer.type \"Metaspace\""},
+        {{"pre_tokenizer", "null"}, "asks for pre_tokenizer.type null"},
+        {{"post_processor", "{\"type\": \"BertProcessing\"}"}, "post_processor.type \"BertProcessing\""},
+        {{"post_processor", "{\"type\": \"TemplateProcessing\", \"single\": []}"}, "post_processor.single []"},
+        {{"decoder", "{\"type\": \"Metaspace\"}"}, "decoder.type \"Metaspace\""},
+        {{"added_tokens.0.lstrip", "true"}, "asks for lstrip with the added token \"<|end|>\""},
     };
-    for (size_t i = 0; i < COUNT(cases); i++)
-        expect_refusal(read_edited, (void *)&cases[i].edit, cases[i].code, cases[i].part);
+    expect_refusals(asks, COUNT(asks), EXIT_USAGE);
+}
+
+TEST(damaged_tokenizer_files_are_refused)
+{
+    static const struct refused_edit damages[] = {
+        {{"model.merges", "\"a b\""}, "its merges must be a list"},
+        {{"added_tokens", "{\"content\": 1}"}, "its added_tokens must be a list"},
+        {{"added_tokens.0.id", "7"}, "added token 0, \"<|end|>\", has two numbers"},
+        {{"added_tokens.0.id", "\"7\""}, "added token 0 must have a content and a number"},
+        {{"added_tokens.0.content", "\"\""}, "\"\" must have a number of its own from 0 to"},
+        {{"model.vocab.a", "65"}, "must have a number of its own from 0 to 260"}, /* which b has */
+        {{"model.vocab.a", "-1"}, "the token \"a\" must have a number of its own from 0 to 260"},
+        {{"model.vocab.a", "261"}, "the token \"a\" must have"},
+        {{"model.vocab.a", ""}, "must have a number of its own from 0 to 259"}, /* a hole */
+        {{"model.vocab", "[1]"}, "its vocab must be an object"},
+        {{"model.vocab", ""}, "its vocab must be an object"},
+        {{"model.vocab", "{}"}, "must have a number of its own"},
+        {{"model.merges.0", "\"ab\""}, "merge 0 must have two tokens, as \"a b\""},
+        {{"model.merges.0", "[\"a\", \"b\", \"c\"]"}, "merge 0 must have two tokens"},
+        {{"model.merges.0", "\"a q\""}, "merge 0, \"a q\", needs \"aq\", which is not a token of t.json"},
+        {{"model.merges.0", "\"a nothing\""}, "needs \"nothing\", which is not a token"},
+        {{"model.merges.1", "\"a b\""}, "merge 1, \"a b\", is there twice"},
+        {{"model.merges.0", "\"Ġ ab\""}, "merge 0, \"Ġ ab\", joins a token that neither a byte nor a merge"},
+    };
+    expect_refusals(damages, COUNT(damages), EXIT_FAILED);
 }
 
 static void read_file(void *path) { read_bpe(path); }

@@ -16,52 +16,124 @@
 
 enum { STEPS = 40 };
 
-/* The trace's numbers of lanes, tasks and steps are those of its records, counted one by one. */
-static void expect_whole(const struct track *track)
+/* Each bar of the lane is one of its records, found from its task and step, and knows how busy the lane was before. */
+static void expect_bars(const struct trace *trace, size_t lane)
 {
-    const struct trace *trace = track->trace;
-    size_t taken = 0, steps = 0;
-    for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
-        const struct bars *bars = &trace->bars[lane];
-        uint64_t busy = 0;
-        for (size_t i = 0; i < bars->n; i++) {
-            const struct trace_record *record = &trace->records[bars->items[i].record];
-            assert_int_equal(trace->tasks[record->task].lane, lane);
-            assert_int_equal(bars->items[i].start, record->start);
-            assert_int_equal(bars->items[i].end, record->end);
-            assert_int_equal(bars->items[i].busy, busy);
-            if (i > 0)
-                assert_at_most(bars->items[i - 1].start, record->start);
-            assert_int_equal(find_run_from(trace, record->task, record->step, 0), bars->items[i].record);
-            assert_int_equal(find_run_before(trace, record->task, record->step, SIZE_MAX), bars->items[i].record);
-            assert_int_equal(find_run_before(trace, record->task, record->step, bars->items[i].record), NONE);
-            busy += bars->items[i].end - bars->items[i].start;
-        }
-        taken += bars->n;
+    const struct bars *bars = &trace->bars[lane];
+    uint64_t busy = 0;
+    for (size_t i = 0; i < bars->n; i++) {
+        const struct bar *bar = &bars->items[i];
+        const struct trace_record *record = &trace->records[bar->record];
+        assert_int_equal(trace->tasks[record->task].lane, lane);
+        assert_int_equal(bar->start, record->start);
+        assert_int_equal(bar->end, record->end);
+        assert_int_equal(bar->busy, busy);
+        if (i > 0)
+            assert_at_most(bars->items[i - 1].start, record->start);
+        assert_int_equal(find_run_from(trace, record->task, record->step, 0), bar->record);
+        assert_int_equal(find_run_before(trace, record->task, record->step, SIZE_MAX), bar->record);
+        assert_int_equal(find_run_before(trace, record->task, record->step, bar->record), NONE);
+        busy += bar->end - bar->start;
     }
-    assert_int_equal(taken, trace->n_records);
-    const struct memory_use *use = &trace->memory_use[0];
+}
+
+/* most_held() finds the largest amount of each block, as a search one by one does. */
+static void expect_most_held(const struct memory_use *use)
+{
     for (size_t i = 0; i < use->n; i += AMOUNTS_IN_BLOCK) {
         size_t end = MIN(i + AMOUNTS_IN_BLOCK, use->n);
         size_t most = i;
         for (size_t k = i; k < end; k++)
-            most = use->sums[k].sum > use->sums[most].sum ? k : most;
+            if (use->sums[k].sum > use->sums[most].sum)
+                most = k;
         assert_ptr_equal(most_held(use, i, end), &use->amounts[most]);
     }
+}
+
+/* When the last record of that step ended; 0: it has none. */
+static uint64_t last_end(const struct trace *trace, uint32_t step)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < trace->n_records; i++)
+        if (trace->records[i].step == step)
+            end = MAX(end, trace->records[i].end);
+    return end;
+}
+
+/* The steps rise, each ends with its last record, and one of them has a record, if there is any. */
+static void expect_steps(const struct track *track)
+{
+    bool has_record = false;
     for (size_t i = 0; i < track->steps->n; i++) {
         const struct trace_step *step = &track->steps->items[i];
-        uint64_t end = 0;
-        for (size_t record = 0; record < trace->n_records; record++)
-            end = trace->records[record].step == step->step ? MAX(end, trace->records[record].end) : end;
-        if (end > 0)
-            steps++;
+        uint64_t end = last_end(track->trace, step->step);
         if (i > 0)
             assert_above(step->step, step[-1].step);
-        if (end > 0)
+        if (end > 0) {
+            has_record = true;
             assert_int_equal(step->end, end);
+        }
     }
-    if (steps == 0)
-        assert_int_equal(trace->n_records, 0);
+    if (!has_record)
+        assert_int_equal(track->trace->n_records, 0);
+}
+
+/* The trace's numbers of lanes, tasks and steps are those of its records, counted one by one. */
+static void expect_whole(const struct track *track)
+{
+    const struct trace *trace = track->trace;
+    size_t n_bars = 0;
+    for (size_t lane = 0; lane < trace->header.n_lanes; lane++) {
+        expect_bars(trace, lane);
+        n_bars += trace->bars[lane].n;
+    }
+    assert_int_equal(n_bars, trace->n_records);
+    expect_most_held(&trace->memory_use[0]);
+    expect_steps(track);
+}
+
+/* A trace that grows in rounds.  The records before `begun` have begun.  Those before `ended` have ended, but for the
+ * late lane, the last one: its records end a round later, so those before `late` have all ended. */
+struct growth {
+    struct trace_writer *writer;
+    uint64_t clock;
+    uint64_t number[STEPS * TASKS], start[STEPS * TASKS];
+    size_t begun, ended, late;
+};
+
+static void begin_records(struct growth *growth, size_t n)
+{
+    size_t until = MIN(growth->begun + n, STEPS * TASKS);
+    for (size_t i = growth->begun; i < until; i++) {
+        growth->clock += 1000 + random_words(8, STREAM_TEST, 0, i).word[0] % 5000;
+        growth->start[i] = growth->clock;
+        growth->number[i] =
+            begin_trace_record(growth->writer, (uint32_t)(i / TASKS) + 1, (uint32_t)(i % TASKS), growth->clock - 900);
+    }
+    growth->begun = until;
+}
+
+/* Ends what has begun in this round, and on the late lane what had begun before it.  The last round ends all. */
+static void end_records(struct growth *growth)
+{
+    bool is_last_round = growth->begun == STEPS * TASKS;
+    for (size_t i = growth->late; i < growth->begun; i++) {
+        bool on_late_lane = i % LANES == LANES - 1;
+        bool begun_before = i < growth->ended;
+        if (begun_before == on_late_lane || (!begun_before && is_last_round))
+            end_trace_record(growth->writer, growth->number[i], growth->start[i], growth->start[i] + 800, 0);
+    }
+    growth->late = growth->ended;
+    growth->ended = growth->begun;
+}
+
+/* The bytes that are held at random times of the last millisecond, and at ends of records, where a life may end. */
+static void expect_held_at_times(const struct trace *trace, uint64_t clock, uint32_t round)
+{
+    for (uint32_t i = 0; i < 20; i++)
+        expect_held(trace, clock - random_words(9, STREAM_TEST, round, i).word[0] % 1000000);
+    for (size_t i = 0; i < trace->n_records; i += 7)
+        expect_held(trace, trace->records[i].end);
 }
 
 /* Ends of one lane come late, so records come in between older ones; what is selected stays selected while its record
@@ -69,48 +141,28 @@ static void expect_whole(const struct track *track)
 TEST(a_growing_trace_is_taken_bit_by_bit)
 {
     const char *path = temp_path("grows.trace");
-    struct trace_writer *writer = begin_trace(path);
+    struct growth growth = {.writer = begin_trace(path), .clock = now_ns()};
     struct view *view = open_test_view(path, NULL, 1280, 720, 1);
+    const struct track *track = view->tracks[0];
     struct canvas *canvas = new_canvas(1280, 720);
-    uint64_t number[STEPS * TASKS], start[STEPS * TASKS];
-    uint64_t clock = now_ns();
-    size_t begun = 0;
-    size_t ended = 0;
-    size_t late = 0; /* records before these have begun, have ended but for the late lane, all */
     press_key(view, "l");
     run_script(view, "/task");
     draw_view(view, canvas); /* the trace has no record yet */
-    for (size_t round = 0; ended < STEPS * TASKS; round++) {
-        size_t more = random_words(7, STREAM_TEST, 0, round).word[0] % 23;
-        while (more > 0 && begun < STEPS * TASKS) {
-            clock += 1000 + random_words(8, STREAM_TEST, 0, begun).word[0] % 5000;
-            start[begun] = clock;
-            number[begun] =
-                begin_trace_record(writer, (uint32_t)(begun / TASKS) + 1, (uint32_t)(begun % TASKS), clock - 900);
-            more--;
-            begun++;
-        }
-        for (size_t i = late; i < begun; i++) /* what is begun ends in this round; on the last lane in the next */
-            if (i < ended ? i % LANES == LANES - 1 : i % LANES != LANES - 1 || begun == STEPS * TASKS)
-                end_trace_record(writer, number[i], start[i], start[i] + 800, 0);
-        late = ended;
-        ended = begun;
+    for (uint32_t round = 0; growth.ended < STEPS * TASKS; round++) {
+        begin_records(&growth, random_words(7, STREAM_TEST, 0, round).word[0] % 23);
+        end_records(&growth);
         poll_view(view);
         draw_view(view, canvas);
-        expect_whole(view->tracks[0]);
+        expect_whole(track);
         expect_lit(view);
-        for (uint32_t i = 0; i < 20; i++)
-            expect_held(view->tracks[0]->trace,
-                        clock - random_words(9, STREAM_TEST, (uint32_t)round, i).word[0] % 1000000);
-        for (size_t i = 0; i < view->tracks[0]->trace->n_records; i += 7) /* where a life may end */
-            expect_held(view->tracks[0]->trace, view->tracks[0]->trace->records[i].end);
+        expect_held_at_times(track->trace, growth.clock, round);
         if (is_picked(&view->selection.task))
-            assert_memory_equal(&view->tracks[0]->trace->records[view->selection.task.record],
-                                &view->selection.task.copy, sizeof view->selection.task.copy);
+            assert_memory_equal(&track->trace->records[view->selection.task.record], &view->selection.task.copy,
+                                sizeof view->selection.task.copy);
         /* NONE when there is none. */
-        view->selection.task = pick_of(view, 0, (int64_t)view->tracks[0]->trace->n_records - 1);
+        view->selection.task = pick_of(view, 0, (int64_t)track->trace->n_records - 1);
     }
-    close_trace_writer(writer);
+    close_trace_writer(growth.writer);
     poll_view(view);
     assert_int_equal(trainer_life(view->tracks[0]->follower), LIFE_CLOSED);
     assert_false(is_followed(view));
@@ -231,12 +283,25 @@ static void expect_short_gap(const struct track *track, int64_t record)
     free(text);
 }
 
+/* The record's bar is in the right half of the rows, and large enough to be seen. */
+static void expect_bar_in_right_half(const struct view *view, const struct trace_record *record)
+{
+    const struct track *track = view->tracks[0];
+    double from = x_of(view, axis_of(track, record->start));
+    double to = x_of(view, axis_of(track, record->end));
+    struct box rows = places_of(view).rows;
+    assert_above(from, rows.x + rows.w / 2);
+    assert_below(to, rows.x + rows.w);
+    assert_above(to - from, 10);
+}
+
 /* Seconds go by between tasks, and nobody sees them: axis, steps, window.  The ways between clock and axis agree. */
 TEST(time_in_which_the_trainer_was_held_is_cut_out)
 {
     const char *path = temp_path("held.trace");
     /* Far less than the machine has been running: its clock begins at 0. */
-    uint64_t second = UINT64_C(1000000000), zero = now_ns() - 100 * second;
+    uint64_t second = UINT64_C(1000000000);
+    uint64_t zero = now_ns() - 100 * second;
     struct trace_writer *writer = begin_trace(path);
     uint64_t clock = write_step(writer, 1, zero, 1000);
     uint64_t held = 0;
@@ -261,12 +326,7 @@ TEST(time_in_which_the_trainer_was_held_is_cut_out)
         assert_close(axis_of(track, clock) - axis_of(track, zero), (double)ran, 1);
         assert_int_equal(view->selection.task.copy.start, clock - 1000); /* the task that has just run */
         expect_short_gap(track, view->selection.task.record);
-        double from = x_of(view, axis_of(track, view->selection.task.copy.start)),
-               to = x_of(view, axis_of(track, view->selection.task.copy.end));
-        struct box rows = places_of(view).rows;
-        assert_above(from, rows.x + rows.w / 2);
-        assert_below(to, rows.x + rows.w);
-        assert_above(to - from, 10); /* its bar is large enough to be seen */
+        expect_bar_in_right_half(view, &view->selection.task.copy);
     }
     for (size_t i = 0; i + 1 < track->steps->n; i++)
         assert_below(step_ns(track, &track->steps->items[i]), TASKS * 1010 + 1);

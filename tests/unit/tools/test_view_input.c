@@ -348,6 +348,42 @@ TEST(a_tooltip_says_what_is_under_the_mouse)
     free(trace);
 }
 
+/* How long the track's lanes were busy between two places of the axis, in ms. */
+static double busy_ms(const struct track *track, double from, double to)
+{
+    uint64_t busy = 0;
+    for (uint32_t lane = 0; lane < track->trace->header.n_lanes; lane++)
+        busy += busy_between(&track->trace->bars[lane], clock_of(track, from), clock_of(track, to));
+    return (double)busy / 1e6;
+}
+
+/* The sums over the rows of a stretch's table. */
+struct stretch_sums {
+    double ms;
+    double link_bytes; /* what its copies moved */
+};
+
+/* Adds up the table.  Its largest share comes first, and a share that reads 0.0 % is not shown. */
+static struct stretch_sums sum_stretch(const struct panel *panel)
+{
+    struct stretch_sums sums = {0, 0};
+    double before = INFINITY;
+    json_t *rows = panel->table ? table_json(panel->table) : json_array(), *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        double share = json_number_value(json_object_get(row, "share"));
+        assert_at_most(share, before);
+        assert_int_equal(share >= 0.0005, i < panel->n);
+        before = share;
+        sums.ms += json_number_value(json_object_get(row, "ms"));
+        if (strstr(json_string_value(json_object_get(row, "lane")), "load"))
+            sums.link_bytes += json_number_value(json_object_get(row, "bytes"));
+    }
+    json_decref(rows);
+    return sums;
+}
+
 /* A stretch's time by lane and kind is what its lanes are busy in it, and its links move what their copies do; whatever
  * the stretch. */
 TEST(a_stretch_counts_what_lies_in_it)
@@ -365,29 +401,10 @@ TEST(a_stretch_counts_what_lies_in_it)
         assert_int_equal(view->selection.region.kind, x[0] != x[1] ? STRETCH : NO_REGION);
         double from = axis_at(view, MIN(x[0], x[1]));
         double to = axis_at(view, MAX(x[0], x[1]));
-        double busy = 0;
-        double ms = 0;
-        double bytes = 0;
-        json_t *rows = view->selection.panel.table ? table_json(view->selection.panel.table) : json_array(), *row;
-        size_t i;
-        double before = INFINITY; /* the largest share comes first, and a share that reads 0.0 % is not shown */
-        json_array_foreach(rows, i, row)
-        {
-            double share = json_number_value(json_object_get(row, "share"));
-            assert_at_most(share, before);
-            assert_int_equal(share >= 0.0005, i < view->selection.panel.n);
-            before = share;
-            double part = json_number_value(json_object_get(row, "bytes"));
-            const char *lane = json_string_value(json_object_get(row, "lane"));
-            ms += json_number_value(json_object_get(row, "ms"));
-            bytes += strstr(lane, "load") ? part : 0;
-        }
-        for (uint32_t lane = 0; lane < track->trace->header.n_lanes && x[0] != x[1]; lane++)
-            busy +=
-                2 * (double)busy_between(&track->trace->bars[lane], clock_of(track, from), clock_of(track, to)) / 1e6;
-        assert_close(ms, busy, 1e-4);
-        assert_close(bytes, view->selection.panel.bytes, 100);
-        json_decref(rows);
+        double busy = x[0] != x[1] ? 2 * busy_ms(track, from, to) : 0; /* both tracks show the same trace */
+        struct stretch_sums sums = sum_stretch(&view->selection.panel);
+        assert_close(sums.ms, busy, 1e-4);
+        assert_close(sums.link_bytes, view->selection.panel.bytes, 100);
     }
     run_script(view, "escape");
     assert_null(view->selection.panel.table);
