@@ -16,7 +16,8 @@ static int number_beside(const struct view *view, const struct trace_task *task)
 }
 
 /* Writes the letter of a task's kind, or of a name that is a letter, and the number; or the number alone. */
-static void put_letter_and_number(char out[128], const struct trace *trace, const struct trace_task *task, int number)
+static void put_letter_and_number(char out[BAR_NAME], const struct trace *trace, const struct trace_task *task,
+                                  int number)
 {
     size_t kind = kind_of_task(trace, task);
     char letter = kind_name(trace, kind)[0];
@@ -48,7 +49,7 @@ enum name_form { TO_DEVICE, NAME_AND_NUMBER, LAST_PART_AND_NUMBER, LETTER_AND_NU
 
 /* Writes a form of the task's name.  Returns whether the task has this form. */
 static bool name_bar(const struct view *view, const struct track *track, uint32_t task, enum name_form form,
-                     char out[128])
+                     char out[BAR_NAME])
 {
     const struct trace *trace = track->trace;
     const struct trace_task *named = &trace->tasks[task];
@@ -79,10 +80,10 @@ static bool name_bar(const struct view *view, const struct track *track, uint32_
 /* A letter, with a number or without, needs less room beside it than a name, but as much as the widest letter of most
  * lists: D, or W where there are backwards of weights.  So all bars of one width have it, or none. */
 bool fit_name(const struct view *view, const struct track *track, uint32_t task, int width, enum font font,
-              char out[128])
+              char out[BAR_NAME])
 {
     int dot = view->scale;
-    char widest[128];
+    char widest[BAR_NAME];
     for (enum name_form form = TO_DEVICE; form < NAME_FORMS; form++) {
         if (!name_bar(view, track, task, form, out))
             continue;

@@ -26,7 +26,7 @@ enum {
 /* ---- single bars ------------------------------------------------------------------------------------------------- */
 
 struct label { /* a bar's name */
-    char text[128];
+    char text[BAR_NAME];
     enum font font;
     bool fits;           /* false: the bar has no room for the whole text */
     int left, top, wide; /* pixels, as place_label() sets them */

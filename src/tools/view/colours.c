@@ -147,7 +147,7 @@ uint32_t group_colour(const struct view *view, const struct track *track, size_t
 }
 
 /* The colours in use are numbered: kinds of the first trace, layers, micro-batches. */
-bool colour_name(const struct view *view, size_t i, char out[64])
+bool colour_name(const struct view *view, size_t i, char out[COLOUR_NAME])
 {
     if (view->colour == BY_KIND) {
         if (i >= KINDS)

@@ -51,8 +51,9 @@ void count_colours(struct view *view); /* counts layers, micro-batches, roles an
 
 /* The legend of the view's way of colouring: a name for number i ("": not in use) and its colour.  colour_name()
  * returns false when there is no number i. */
+enum { COLOUR_NAME = 64 }; /* bytes of such a name, with its end */
 extern const char *const colour_way_name[COLOUR_WAYS];
-bool colour_name(const struct view *view, size_t i, char out[64]);
+bool colour_name(const struct view *view, size_t i, char out[COLOUR_NAME]);
 uint32_t colour_number(const struct view *view, int64_t i);
 
 /* The group of a task's colour, below GROUPS, and the colour that stands for a group. */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-void format_axis(const struct view *view, char out[48], double at, double apart)
+void format_axis(const struct view *view, char out[AXIS_TEXT], double at, double apart)
 {
     bool seconds = view->sight.to - view->sight.from >= 1e10;
     int digits = seconds ? 9 : 6;
@@ -90,7 +90,7 @@ static void put_identity(char **text, const struct track *track, const struct tr
 /* Appends a time on the axis.  It has as many decimals as the length of its task. */
 static void put_time(const struct view *view, char **text, const char *what, double at, double length)
 {
-    char time[48];
+    char time[AXIS_TEXT];
     format_axis(view, time, at, fmax(length / 1000, 1));
     append_text(text, "\n\t%s\t%s", what, time);
 }

@@ -6,10 +6,12 @@
 
 /* ---- bar_names.c ------------------------------------------------------------------------------------------------- */
 
+enum { BAR_NAME = 128 }; /* bytes of a name in a bar, with its end */
+
 /* Writes the first form of a task's name that a bar so many pixels wide has room for; else the last form, and returns
  * false. */
 bool fit_name(const struct view *view, const struct track *track, uint32_t task, int width, enum font font,
-              char out[128]);
+              char out[BAR_NAME]);
 
 /* Is such a text more than a letter that needs a number? */
 bool has_number(const struct view *view, const struct track *track, uint32_t task, const char *text);
@@ -118,7 +120,7 @@ void draw_cursor(const struct view *view);                       /* the mouse's 
 
 /* The times of the stretch, the marks and the mouse, in sight: each on a ground of its own on the ruler. */
 struct shown_time {
-    char text[48];
+    char text[AXIS_TEXT];
     int x, wide;
     uint32_t colour;
 };

@@ -168,8 +168,8 @@ static void draw_item(const struct view *view, struct legend_place *at, const ch
  * listed while what is in sight changes by itself. */
 static bool lists_all(const struct view *view) { return !view->canvas || view->sight.follow; }
 
-/* Is the colour shown?  Writes its name to `text`, which has 64 bytes. */
-static bool is_listed(const struct view *view, size_t colour, char *text)
+/* Is the colour shown?  Writes its name to `text`. */
+static bool is_listed(const struct view *view, size_t colour, char text[COLOUR_NAME])
 {
     if (!colour_name(view, colour, text) || !text[0])
         return false;
@@ -179,7 +179,7 @@ static bool is_listed(const struct view *view, size_t colour, char *text)
 /* When there are many colours, some of them stand for all. */
 static void draw_colours(const struct view *view, struct legend_place *at)
 {
-    char text[64];
+    char text[COLOUR_NAME];
     size_t n = 0;
     begin_paragraph(view, at, colour_way_name[view->colour]);
     while (colour_name(view, n, text))

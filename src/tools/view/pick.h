@@ -40,9 +40,11 @@ void forget_lit(struct view *view);
 
 /* ---- details.c --------------------------------------------------------------------------------------------------- */
 
+enum { AXIS_TEXT = 48 }; /* bytes of a time of the axis, with its end */
+
 /* A time of the axis with as many decimals as tell it from one so many nanoseconds apart: "16.2 ms", or where many
  * seconds are in sight "40 s". */
-void format_axis(const struct view *view, char out[48], double at, double apart);
+void format_axis(const struct view *view, char out[AXIS_TEXT], double at, double apart);
 
 /* Texts, which the caller frees.
  *

@@ -102,7 +102,7 @@ static void fill_stretch_panel(struct view *view)
     double from = fmin(view->selection.region.at[0], view->selection.region.at[1]);
     double to = fmax(view->selection.region.at[0], view->selection.region.at[1]);
     struct panel *panel = &view->selection.panel;
-    char text[NUMBER_TEXT], bytes[NUMBER_TEXT], begin[48];
+    char text[NUMBER_TEXT], bytes[NUMBER_TEXT], begin[AXIS_TEXT];
     panel->table = new_table(columns, COUNT(columns));
     for (int i = 0; i < view->n_tracks; i++)
         add_track_rows(view, i, from, to);
@@ -177,7 +177,7 @@ static void fill_place_panel(struct view *view)
     const struct trace *trace = track->trace;
     const struct trace_tensor **alive;
     size_t n = tensors_alive_at(trace, place->device, clock_of(track, place->at[0]), &alive);
-    char text[NUMBER_TEXT], time[48];
+    char text[NUMBER_TEXT], time[AXIS_TEXT];
     struct panel *panel = &view->selection.panel;
     panel->table = new_table(columns, COUNT(columns));
     panel->brief = new_table(columns, COUNT(columns));

@@ -171,7 +171,7 @@ static void draw_ticks(const struct view *view)
     for (int i = 0; i <= n; i++) {
         double at = (first + i) * tick;
         int x = (int)x_of(view, at);
-        char text[48];
+        char text[AXIS_TEXT];
         format_axis(view, text, at, tick);
         fill(view, x, bottom - TICK * dot, dot, TICK * dot, BORDER);
         int wide = small_width(view, text) + TICK_GAP * dot;

@@ -311,7 +311,7 @@ TEST(a_gap_has_its_own_times)
 /* A time that is rounded to 0 has no minus. */
 TEST(no_time_is_minus_zero)
 {
-    char text[48];
+    char text[AXIS_TEXT];
     char *trace = trace_of_list("data/steps/1f1b.txt");
     struct view *view = open_test_view(trace, NULL, 1280, 720, 1);
     format_axis(view, text, -4e4, 1e5);
