@@ -1,7 +1,6 @@
 /* recompute_pass.c - --recompute as a pass: its options, and who does its work.  The technique is in recompute.c. */
 #include "planning/pass/traits.h"
 #include "recompute.h"
-#include "trainer/train/hooks.h"
 
 struct recompute_options asked_recompute;
 

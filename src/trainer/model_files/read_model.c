@@ -2,7 +2,6 @@
  * safetensors in read_weights.c.
  */
 #include "model_files.h"
-#include "trainer/base/module.h"
 #include "trainer/model/model.h"
 
 char *model_in_folder(const char *folder)
